@@ -1,7 +1,7 @@
 /**
  * The calls of coding sessions: files are read, searched, edited and read again, and tests run after each change. Texts are
  * those of this project; a session stays with a few files for some turns, and returns to earlier ones. The mix and the
- * repetition are those of sessions that were made from the project's history (specs/performance.md).
+ * repetition are those of sessions that were made from the project's history (bench/README.md).
  */
 import { readdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"

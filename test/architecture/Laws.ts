@@ -215,21 +215,19 @@ export const strayDependencies = (modules: ReadonlyArray<Module>): ReadonlyArray
       })
     )
 
-/** The packages that still export all of their modules by a pattern. */
-export const unnamed: ReadonlyArray<string> = ["log", "core", "files", "transcript", "models", "embedded", "inspector"]
-
 /** What each package exports, as its `package.json` says: the sources by their names. */
 export type Exports = Readonly<Record<string, Readonly<Record<string, string>>>>
 
 /** Exports by a pattern or of a missing module, and imports from other packages of what is not exported. */
 export const unpromised = (modules: ReadonlyArray<Module>, exported: Exports): ReadonlyArray<string> => {
   const known = new Set(modules.map(({ path }) => path))
-  const named = Object.entries(exported).filter(([name]) => !unnamed.includes(name))
-  const promised = new Set(named.flatMap(([name, sources]) => Object.values(sources).map((path) => join(name, path))))
+  const promised = new Set(
+    Object.entries(exported).flatMap(([name, sources]) => Object.values(sources).map((path) => join(name, path)))
+  )
   const faults = [...promised].filter((path) => !known.has(path)).map((path) => `${path} is exported and missing`)
   const strays = modules.flatMap(({ imports, path }) =>
     imports.flatMap(({ line, specifier, to }) =>
-      to === undefined || packageOf(to) === packageOf(path) || unnamed.includes(packageOf(to)) || promised.has(to)
+      to === undefined || packageOf(to) === packageOf(path) || promised.has(to)
         ? []
         : [`packages/${path}:${line} imports ${specifier}`]
     )

@@ -1,4 +1,4 @@
-/** Two runtimes on one database file that move the leaf of a session at the same time. Spec: HP-22 in specs/branches.md. */
+/** Two runtimes on one database file that move the leaf of a session at the same time. Spec: HP-22 in specs/sessions.md. */
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Either } from "effect"

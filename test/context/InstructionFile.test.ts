@@ -11,14 +11,14 @@ import {
   decodeInstructions,
   makeReader,
   maximumBytes,
-  type Read
+  type ReadResult
 } from "../../packages/core/src/context/InstructionFile.ts"
 import { folder } from "./support/Look.ts"
 
 /** What is put at `path`; `outside` is a folder beside the project. */
 type Put = (path: string, outside: string) => void
 
-const textOf = (read: Read) => (read._tag === "Found" ? read.file.text : read._tag)
+const textOf = (read: ReadResult) => (read._tag === "Found" ? read.file.text : read._tag)
 
 const cases: ReadonlyArray<readonly [string, Put, (text: string) => void]> = [
   ["nothing at all", () => undefined, (text) => assert.strictEqual(text, "Absent")],

@@ -24,7 +24,7 @@ const packages = readdirSync(join(root, "packages")).map((name) => join("package
 const specs = filesOf(["specs"], /\.md$/).filter((file) => file !== join("specs", "laws.md"))
 const prose = [
   ...specs,
-  ...filesOf(["README.md", "GUIDE.md", "CONTRIBUTING.md", "SECURITY.md", "bench"], /\.ts$/),
+  ...filesOf(["README.md", "GUIDE.md", "CONTRIBUTING.md", "SECURITY.md", "bench"], /\.(?:ts|md)$/),
   ...packages.flatMap((path) => filesOf([join(path, "src"), join(path, "README.md")], /\.ts$/))
 ]
 const textOf = (file: string) => readFileSync(join(root, file), "utf8")

@@ -1,7 +1,7 @@
 /** What stands in place of media and texts that a model is not shown. */
 import { assert, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { conversation, lower, type Shown, shownTo } from "../../packages/core/src/request/Lowering.ts"
+import { conversation, lower, type LoweringTarget, shownTo } from "../../packages/core/src/request/Lowering.ts"
 import { shownBy } from "../../packages/core/src/request/Recorded.ts"
 import { assemble } from "../../packages/core/src/request/Request.ts"
 import { withoutRefused } from "../../packages/core/src/request/Withholding.ts"
@@ -40,7 +40,7 @@ const read = (content: ReadonlyArray<unknown>, more: object = {}) =>
     ...more
   })
 const file = (one: object) => ({ type: "file", ...one })
-const json = (message: Message, shown: Shown) => JSON.stringify(lower([message], shown))
+const json = (message: Message, shown: LoweringTarget) => JSON.stringify(lower([message], shown))
 
 it("RQ-640: a medium that the model does not take is a sentence in the prompt, and what it takes is shown", () => {
   const text = json(user(1, [png, pdf]), { ...shownTo(model), media: ["image"] })

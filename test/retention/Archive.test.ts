@@ -1,4 +1,4 @@
-/** Archives hold the removed events exactly, and put them back exactly or refuse. Spec: specs/retention.md. */
+/** Archives hold the removed events exactly, and put them back exactly or refuse. Spec: specs/log.md. */
 import { spawnSync } from "node:child_process"
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"

@@ -1,4 +1,4 @@
-/** A few kills; test/long/PruneKills.test.ts runs many. Spec: specs/retention.md. */
+/** A few kills; test/long/PruneKills.test.ts runs many. Spec: specs/log.md. */
 import { it } from "@effect/vitest"
 import { survives } from "./support/Kills.ts"
 

@@ -1,4 +1,4 @@
-/** Where a session may be cut, how far, and what holds the floor back. Spec: specs/retention.md. */
+/** Where a session may be cut, how far, and what holds the floor back. Spec: specs/log.md. */
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Stream, TestClock } from "effect"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"

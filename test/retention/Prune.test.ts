@@ -1,4 +1,4 @@
-/** Pruning removes events below a safe boundary and changes nothing else that the store shows. Spec: specs/retention.md. */
+/** Pruning removes events below a safe boundary and changes nothing else that the store shows. Spec: specs/log.md. */
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"

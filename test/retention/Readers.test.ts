@@ -1,4 +1,4 @@
-/** Readers whose events were pruned: the feed's floor, and snapshots to start from. Spec: specs/retention.md. */
+/** Readers whose events were pruned: the feed's floor, and snapshots to start from. Spec: specs/log.md. */
 import { assert, it } from "@effect/vitest"
 import { Effect, FastCheck as fc, Layer } from "effect"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"

@@ -1,4 +1,4 @@
-/** Pruned sessions are rebuilt from the state at their floor, byte for byte. Spec: specs/retention.md. */
+/** Pruned sessions are rebuilt from the state at their floor, byte for byte. Spec: specs/log.md. */
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Chunk, Effect, Layer, Stream } from "effect"

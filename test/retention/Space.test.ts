@@ -1,4 +1,4 @@
-/** After a prune the file shrinks, in small steps. Spec: specs/retention.md. */
+/** After a prune the file shrinks, in small steps. Spec: specs/log.md. */
 import { statSync } from "node:fs"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"

@@ -38,7 +38,7 @@ describe("notifications", () => {
     Effect.gen(function* () {
       const running = yield* answered(toBack)
       const text = yield* running.until("stdout", (text) => text.includes(told))
-      assert.match(text.slice(text.indexOf(told)), /daybook: Go is done\u001b\\\u001b\]777;notify;daybook;Go is done/)
+      assert.include(text, `${told}Go is done\u001b\\\u001b]777;notify;daybook;Go is done`)
     })
   )
 

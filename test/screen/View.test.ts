@@ -17,7 +17,7 @@ import {
 } from "../cli/support/events.ts"
 
 const theme = themeOf({ NO_COLOR: "1" }, "dark")
-const shown: Draw.Shown = { thinking: true, results: false }
+const shown: Draw.Details = { thinking: true, results: false }
 
 /** Plays events; returns the view and the lines that were written. */
 const play = (events: ReadonlyArray<Parameters<typeof View.step>[1]>, options = shown, columns = 80) => {
@@ -119,7 +119,8 @@ describe("what the screen shows", () => {
       branch: "main",
       window: 0,
       lost: ["github"],
-      server: undefined
+      server: undefined,
+      mode: undefined
     }
     const line = Draw.statusLine(view, facts, 200, "/home/me")
     assert.include(line, "MCP github failed · ~/project (main)")

@@ -1,4 +1,4 @@
-/** What a search finds, and how it shows it. Spec: specs/search.md. */
+/** What a search finds, and how it shows it. Spec: specs/storage.md. */
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Metric, TestClock } from "effect"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Queue } from "effect"
 import { Answer } from "../../packages/core/src/permission/PermissionAsker.ts"
-import type { Settled } from "../../packages/core/src/tool/ToolRegistry.ts"
+import type { CallOutcome } from "../../packages/core/src/tool/ToolRegistry.ts"
 import * as LocationFiles from "../../packages/core/src/workspace/LocationFiles.ts"
 import { makeApplyPatch } from "../../packages/tools/src/ApplyPatch.ts"
 import { type FileOperations, nodeFileOperations } from "../../packages/tools/src/patch/PatchCommit.ts"
@@ -95,7 +95,7 @@ const leftIn = (message: string): ReadonlyArray<string> => {
 }
 
 /** Holds a result against the disk: which of the three ends it is. */
-const judge = (settled: Settled, before: Tree, done: Tree, after: Tree): "done" | "undone" | "part" => {
+const judge = (settled: CallOutcome, before: Tree, done: Tree, after: Tree): "done" | "undone" | "part" => {
   if (settled._tag === "Success") {
     const left = settled.output.structured["leftBehind"] ?? []
     assert(Array.isArray(left))

@@ -15,7 +15,6 @@ export * as Cursor from "./wire/Cursor.ts"
 export * as EventFrames from "./wire/EventFrames.ts"
 export * as Failure from "./wire/Failure.ts"
 
-/** All endpoints. */
 export const Api = HttpApi.make("daybook")
   .add(SessionsApi)
   .add(TranscriptApi)

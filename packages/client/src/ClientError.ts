@@ -96,7 +96,6 @@ export const isSessionID = Schema.is(SessionID)
 /** Where a session is in the API. */
 export const at = (sessionID: SessionID) => ({ path: { sessionID } })
 
-/** Refuses an id of another form: a text names no session, and another value is not an id. */
 export const noSession = (sessionID: unknown): Effect.Effect<never, InvalidInput | SessionNotFound> =>
   Effect.flatMap(validate("sessionID", Schema.String, sessionID), (sessionID) => new SessionNotFound({ sessionID }))
 

@@ -212,7 +212,7 @@ const makeVerbs = (
 // What a server says besides `Sessions`: figures of its database, searches, limits of sessions, live shells.
 
 /** What to measure. */
-export interface Measuring {
+export interface StatsScope {
   /** One session of the database. Default: the whole database. */
   readonly sessionID?: SessionID | undefined
   /** Count everything, also if the database is large. */
@@ -227,7 +227,7 @@ interface InFolder {
 export interface Machine {
   /** Where the bytes of the database or of a session are, and what the session did (ST-50). */
   readonly stats: (
-    what?: Measuring
+    what?: StatsScope
   ) => Effect.Effect<StatsReport, SessionNotFound | LogUnavailable | NotServed | ConnectionError>
   /** The window of the session's model, and the configured budget if it holds for the session. */
   readonly limits: (

@@ -10,10 +10,11 @@ import { DaybookClient } from "./DaybookClient.ts"
 const isConnectionError = Schema.is(ConnectionError)
 
 /** The errors of a connection that no verb has itself. */
-export type Lost = Exclude<ConnectionError, { readonly _tag: "InvalidInput" }>
+export type LostConnection = Exclude<ConnectionError, { readonly _tag: "InvalidInput" }>
 
 /** Whether an error is one of the connection. An invalid argument is not: verbs have that error themselves. */
-export const isLost = (error: unknown): error is Lost => isConnectionError(error) && error._tag !== "InvalidInput"
+export const isLost = (error: unknown): error is LostConnection =>
+  isConnectionError(error) && error._tag !== "InvalidInput"
 
 const isStream = (value: unknown): value is Stream.Stream<unknown, unknown> =>
   Predicate.hasProperty(value, Stream.StreamTypeId)

@@ -13,7 +13,6 @@ import type { Storage } from "./Consumer.ts"
 
 export { ConsumerReplaced }
 
-/** A storage in the database, whose table `daybook_cursors` is made if it does not exist. */
 export const make: Effect.Effect<Storage<SqlError | ConsumerReplaced>, SqlError, SqlClient.SqlClient> = Effect.gen(
   function* () {
     const sql = yield* SqlClient.SqlClient

@@ -74,10 +74,7 @@ export const readPlace = (text: string): Effect.Effect<{ position: number; incar
 // Reads the frames of one connection: server-sent events, their data as schemas.
 
 /** A frame of the connection. */
-export type Frame =
-  | EventFrames.Frame
-  /** An event of a type that this build does not know. It only moves the cursor. */
-  | { readonly frame: "unknown"; readonly cursor: string }
+export type Frame = EventFrames.Frame | { readonly frame: "unknown"; readonly cursor: string }
 
 /** The largest frame in characters: larger than any event that a log keeps. */
 const maxEventSize = 256 * 1024 * 1024
@@ -159,7 +156,6 @@ const silence = Duration.seconds(45)
 
 const decodeFailure = Schema.decodeUnknownEither(StreamFailure)
 
-/** Why a connection, or its stream, ended. */
 export type Failure = StreamError | ConnectionError
 
 const failureOf = (status: number, body: unknown): Failure =>
@@ -229,7 +225,6 @@ const connect = (http: HttpClient.HttpClient, request: StreamRequest): Stream.St
 /** What to follow, and where to begin. */
 export interface Following {
   readonly path: string
-  /** Where the first request begins. */
   readonly from: Readonly<Record<string, string>>
   /** What every request has. */
   readonly query: Readonly<Record<string, string>>

@@ -11,7 +11,6 @@ import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import * as Client from "./DaybookClient.ts"
 import type { Streams } from "./Streams.ts"
 
-/** Why a call failed. `code` is stable: `SessionNotFound`, `Unauthorized`, `ServerUnreachable`. */
 export class DaybookError extends Error {
   override readonly name = "DaybookError"
   readonly code: string
@@ -25,7 +24,6 @@ export class DaybookError extends Error {
   }
 }
 
-/** How to reach a server. */
 export interface Options extends Client.Options {
   /** Ends every call and every stream; `with` gives one to some. */
   readonly signal?: AbortSignal | undefined

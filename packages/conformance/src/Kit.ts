@@ -53,7 +53,6 @@ export const rawStatus = ({ baseUrl, signal, token }: Target, path: string, head
     sent.once("error", reject).end()
   })
 
-/** The JSON of a successful answer. */
 export const answer = async <A, I>(
   target: Target,
   schema: Schema.Schema<A, I>,
@@ -127,7 +126,6 @@ export const framesUntil = async (
   return found
 }
 
-/** All frames of a stream that ends. */
 export const allFrames = (...given: Parameters<typeof texts>): Promise<ReadonlyArray<Frame>> =>
   framesUntil(() => false, ...given)
 
@@ -191,7 +189,6 @@ export const posted = (body: unknown, headers: Record<string, string> = {}, meth
 
 export const aPrompt = (text: string, more: object = {}) => ({ prompt: { text }, resume: false, ...more })
 
-/** Admits a prompt that nothing runs. */
 export const say = (target: Target, sessionID: string, text: string, more: object = {}, headers = {}) =>
   answer(target, Created, `/sessions/${sessionID}/prompts`, posted(aPrompt(text, more), headers))
 

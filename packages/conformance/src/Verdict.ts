@@ -1,7 +1,6 @@
 /** Tests laws, each for a limited time, and says which hold. */
 import type { Law, Target } from "./Kit.ts"
 
-/** Whether a law holds. */
 export interface Verdict {
   readonly law: Law
   /** How the server differs from the clause. */
@@ -16,7 +15,6 @@ export interface Options {
   readonly patience?: number
   /** How long all of them may take, in milliseconds. Default: two minutes. */
   readonly limit?: number
-  /** Called with each verdict when it is known. */
   readonly onVerdict?: (verdict: Verdict) => void
 }
 

@@ -16,7 +16,6 @@ sessions and admits prompts that nothing runs: give it a server for tests, and a
 The exit code is 0 if no clause is broken, 1 if one is, and 2 if the words are wrong or nothing answers at URL.
 `
 
-/** What the command prints, and its exit code. */
 export interface Output {
   readonly out: (text: string) => void
   readonly err: (text: string) => void

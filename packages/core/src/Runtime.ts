@@ -143,7 +143,6 @@ const snapshots = (options: Options) => {
   })
 }
 
-/** Prunes in the background, with the snapshots of pruned turns. */
 const retention = (policy: Retention.Policy) =>
   Layer.unwrapEffect(
     Effect.map(Snapshots.Snapshots, ({ forgetUntil }) =>

@@ -8,7 +8,6 @@ import type { MetricReader } from "@opentelemetry/sdk-metrics"
 import type { SpanProcessor } from "@opentelemetry/sdk-trace-base"
 import { Layer } from "effect"
 
-/** Where telemetry goes. */
 export interface Options {
   /** Default: `daybook`. */
   readonly serviceName?: string

@@ -35,7 +35,6 @@ const needed = {
   "Attach Files": PermissionFlagsBits.AttachFiles
 } as const
 
-/** The problem of a channel; undefined if the bot can work there. */
 export interface Finding {
   readonly channel: string
   readonly problem: string | undefined

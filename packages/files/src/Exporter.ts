@@ -56,7 +56,6 @@ export class Exporter extends Context.Tag("@daybook/files/Exporter")<
     readonly reached: (position: number) => Effect.Effect<void>
     /** The position that all files have reached. */
     readonly position: Effect.Effect<number, ExportError>
-    /** Keeps the files current until interrupted: at most one batch each 50 ms, with retries after a failure. */
     readonly follow: Effect.Effect<never>
     /** Subscribes to findings until the scope closes; the newest 1,024 are kept. Each is also logged. */
     readonly findings: Effect.Effect<Queue.Dequeue<Finding>, never, Scope.Scope>
@@ -86,7 +85,7 @@ export class Exporter extends Context.Tag("@daybook/files/Exporter")<
   }
 }
 
-type Taken = {
+type OpenRoot = {
   readonly ledger: Ledger
   readonly status: ReturnType<typeof LedgerFile.makeFollowerStatus>
   readonly work: Export.Export
@@ -96,7 +95,7 @@ type Taken = {
 const take = Effect.fnUntraced(function* (
   options: ExporterOptions,
   findings: PubSub.PubSub<Finding>
-): Effect.fn.Return<Taken, RootBusy | RootOfAnotherStore | RootUnusable, EventLog | SessionStore | Scope.Scope> {
+): Effect.fn.Return<OpenRoot, RootBusy | RootOfAnotherStore | RootUnusable, EventLog | SessionStore | Scope.Scope> {
   const [log, store] = [yield* EventLog, yield* SessionStore]
   const { modes, root } = yield* Export.openFolder(options.root, options.shared)
   const taken = yield* Export.open({ root, before: options.before }, modes, log)

@@ -22,7 +22,7 @@ import * as Store from "@daybook/log/Store"
 import * as Collection from "@daybook/log/support/Collection"
 import { Exporter } from "./Exporter.ts"
 import { ExportThreadEnded } from "./layout/Errors.ts"
-import { type Open, Request, type Said } from "./thread/Requests.ts"
+import { type Open, Request, type ThreadNews } from "./thread/Requests.ts"
 
 /** Lines and findings that wait for the other thread, at most. */
 const mostSaid = 1_024
@@ -39,7 +39,7 @@ const levelOf = (level: LogLevel.LogLevel) =>
 const textOf = (message: unknown): string => (Array.isArray(message) ? message : [message]).map(String).join(" ")
 
 /** Sends log lines to the main thread. */
-const loggingTo = (said: Queue.Enqueue<Said>) =>
+const loggingTo = (said: Queue.Enqueue<ThreadNews>) =>
   Logger.replace(
     Logger.defaultLogger,
     Logger.make(({ logLevel, message }) => {
@@ -48,7 +48,7 @@ const loggingTo = (said: Queue.Enqueue<Said>) =>
   )
 
 const serving = Effect.gen(function* () {
-  const said = yield* Queue.sliding<Said>(mostSaid)
+  const said = yield* Queue.sliding<ThreadNews>(mostSaid)
   const opened = yield* Deferred.make<Exporter["Type"]>()
   const following = yield* FiberHandle.make()
   const scope = yield* Effect.scope

@@ -27,21 +27,20 @@ import { EventLog } from "@daybook/log/log/EventLog"
 import { Exporter, type ExporterOptions } from "./Exporter.ts"
 import { ExportThreadEnded, type Finding } from "./layout/Errors.ts"
 import * as Requests from "./thread/Requests.ts"
-import { Listen, type Request, type Said } from "./thread/Requests.ts"
+import { Listen, type Request, type ThreadNews } from "./thread/Requests.ts"
 
 // Runs one export thread from its start to its end, and sends it requests.
 
-type Asked = PlatformWorker.SerializedWorker<Request>
+type ExportWorker = PlatformWorker.SerializedWorker<Request>
 type Broken = WorkerError | ParseResult.ParseError
 
 /** Sends one request. */
-export type Send<A, E> = (worker: Asked) => Effect.Effect<A, E | Broken>
+export type Send<A, E> = (worker: ExportWorker) => Effect.Effect<A, E | Broken>
 
 export interface Thread {
-  /** Sends a request and waits for its answer; an interruption ends the work. */
   readonly ask: <A, E>(send: Send<A, E>) => Effect.Effect<A, E | ExportThreadEnded>
   /** What the thread says, until it ends. */
-  readonly said: Stream.Stream<Said, ExportThreadEnded>
+  readonly said: Stream.Stream<ThreadNews, ExportThreadEnded>
   /** Fails when the thread has ended. */
   readonly ended: Effect.Effect<never, ExportThreadEnded>
   readonly hasEnded: Effect.Effect<boolean>

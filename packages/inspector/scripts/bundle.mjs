@@ -1,6 +1,6 @@
 /**
  * Bundles the page into dist/bundle: its script, its style, and the licences of what it contains. The server sends these files
- * as they are. Spec: IP-1 in specs/inspector.md.
+ * as they are. Spec: IP-1 in specs/http.md.
  */
 import { mkdir, writeFile } from "node:fs/promises"
 import { join } from "node:path"

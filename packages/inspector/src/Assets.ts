@@ -1,4 +1,4 @@
-/** The files of the page, as the package's build bundled them. Spec: IP-1 in specs/inspector.md. */
+/** The files of the page, as the package's build bundled them. Spec: IP-1 in specs/http.md. */
 import * as FileSystem from "@effect/platform/FileSystem"
 import { Effect, Schema } from "effect"
 import { fileURLToPath } from "node:url"

@@ -1,13 +1,12 @@
 /**
  * The pages of the inspector, for a server of the HTTP API: its document at `/`, its files below `/inspector`. They hold no data,
- * so they need no token; the page asks the API with the token of its address. Spec: IP-1..IP-3 in specs/inspector.md.
+ * so they need no token; the page asks the API with the token of its address. Spec: IP-1..IP-3 in specs/http.md.
  *
  * @module @daybook/inspector/Inspector
  */
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Assets } from "./Assets.ts"
 
-/** Only what this origin serves is loaded, nothing is inline, and no string becomes HTML or a script. */
 export const policy = [
   "default-src 'none'",
   "script-src 'self'",

@@ -9,14 +9,14 @@ import { Deferred, Effect, Predicate, Queue } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Values"
 import { inSentence, isStdio, type McpServer, type Redactor, ServerFault } from "./McpServer.ts"
 import { type Listing, listingLimits, readListing } from "./ToolListing.ts"
-import type { Way } from "./Transports.ts"
+import type { ServerTransport } from "./Transports.ts"
 
 // Phrases what goes wrong on a connection to a server, without the server's secrets.
 
 /** The other side of a connection. */
 export interface Peer {
   readonly server: McpServer
-  readonly way: Way
+  readonly way: ServerTransport
   readonly redact: Redactor
 }
 
@@ -54,7 +54,6 @@ const lostFault = ({ redact }: Peer, details: string) =>
 
 const forgotten = () => new ServerFault({ details: "it no longer knows the session", reason: "forgotten" })
 
-/** The fault of a request that failed. */
 const faultOf = (peer: Peer, cause: unknown): ServerFault =>
   codeOf(cause) === connectionClosed
     ? lostFault(peer, "it closed the connection before it answered")
@@ -100,7 +99,6 @@ export interface McpResource {
 export interface Connected {
   readonly client: Client
   readonly peer: Peer
-  /** The protocol's result schema; the SDK is loaded when first needed. */
   readonly results: typeof ResultSchema
 }
 
@@ -110,7 +108,6 @@ const noTimeout = 2 ** 31 - 1
 /** The most resources that are listed. */
 const resourceLimit = 1_000
 
-/** Sends a request; interruption sends the protocol's cancellation. */
 const request = (
   { client, peer, results }: Connected,
   method: string,
@@ -261,10 +258,9 @@ const lost = ({ client, peer }: Connected, { closed, doubts }: Signals): Effect.
   return Effect.raceFirst(ended, examined)
 }
 
-/** Connects to a server; fails with the reason if it cannot be reached. The connection closes with its transport. */
 export const connect = Effect.fn("Mcp.connect")(function* (
   server: McpServer,
-  way: Way,
+  way: ServerTransport,
   redact: Redactor
 ): Effect.fn.Return<Connection, ServerFault> {
   const signals = yield* makeSignals

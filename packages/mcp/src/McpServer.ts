@@ -67,7 +67,6 @@ const Environment = Schema.Record({ key: Schema.String, value: Secret })
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 const ofEvery = {
-  /** The timeout of a call; a minute by default. */
   timeout: optional(Timeout),
   /** `false` disables the server; `true` by default. */
   enabled: optional(Schema.Boolean)

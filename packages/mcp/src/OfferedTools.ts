@@ -1,7 +1,7 @@
 /**
  * Offers a server's tools in every Location, and runs their calls on its current connection. A tool stays registered
  * while it is unchanged, also when the list of the connection replaces the list of an earlier start. Spec: MC-7, MC-10,
- * MC-14, MC-20..MC-25, MC-38, MC-39, MC-541, MC-542, MC-685 in specs/mcp.md.
+ * MC-14, MC-20..MC-25, MC-38, MC-39, MC-541, MC-542, MC-685 in specs/tools.md.
  */
 import { createHash } from "node:crypto"
 import { Deferred, Duration, Effect, ExecutionStrategy, Exit, FiberId, Queue, Scope, SubscriptionRef } from "effect"
@@ -62,7 +62,6 @@ export const offeredNames = (
 export interface McpStatus {
   readonly name: string
   readonly state: "connecting" | "connected" | "failed"
-  /** Why it failed or is late, or which of its tools are not offered or were repaired. */
   readonly details?: string
   /** Number of tools that it offers now. */
   readonly tools: number
@@ -78,12 +77,10 @@ export interface Supervised {
   readonly status: SubscriptionRef.SubscriptionRef<ReadonlyMap<string, McpStatus>>
   /** Connected servers. */
   readonly connections: Map<string, Connection>
-  /** The last offered tools with their servers; kept while a server is disconnected. */
   readonly known: Map<string, string>
   /** Where and how its process starts. */
   readonly start: Start
   readonly cache: ToolCache
-  /** Its `settled` completes when the server has connected or failed; there is a new one when it connects anew. */
   readonly waiting: { settled: Deferred.Deferred<void> }
 }
 

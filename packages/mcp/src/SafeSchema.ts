@@ -1,7 +1,7 @@
 /**
  * Repairs a tool's input schema so that every provider accepts it: draft 2020-12, an object at the root, plain names, and
  * references that resolve. The server still validates the input by its own schema.
- * Pure and total. Spec: MC-11, MC-680..MC-687 in specs/mcp.md.
+ * Pure and total. Spec: MC-11, MC-680..MC-687 in specs/tools.md.
  */
 import { Predicate } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Values"
@@ -123,7 +123,6 @@ const isSafe = (name: string): boolean => safeName.test(name) && name !== "__pro
 /** The state of one repair. */
 interface Repair {
   readonly root: unknown
-  /** Names in use, also by other parts of the schema: an alias has one meaning in all of it. */
   readonly taken: Set<string>
   /** Aliases by the server's names. */
   readonly aliases: Map<string, string>
@@ -323,7 +322,6 @@ const others = (repair: Repair, schema: JsonRecord, depth: number): JsonRecord =
   }
 }
 
-/** Some providers require `items` and know no tuples: the elements of a tuple become a choice. */
 const array = (repair: Repair, schema: JsonRecord, depth: number): JsonRecord => {
   const { contains, items, prefixItems } = schema
   if (Array.isArray(items)) repair.changed = true

@@ -1,7 +1,7 @@
 /**
  * Chooses the folder in which a server's process starts. Without a `cwd`, the process starts in an empty folder of
  * Daybook, so that a project does not decide what `npx` runs. With a `cwd`, the person must trust that folder. Spec:
- * MC-32..MC-35 in specs/mcp.md.
+ * MC-32..MC-35 in specs/tools.md.
  */
 import * as fs from "node:fs/promises"
 import { tmpdir } from "node:os"

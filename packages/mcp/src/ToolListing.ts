@@ -1,7 +1,7 @@
 /**
  * Reads a server's tool list, bounded. A tool that cannot be offered is left out and named, and does not affect the others.
  * `SafeSchema.ts` gives each schema the form that providers accept. Pure. Spec: MC-11..MC-13, MC-541, MC-687 in
- * specs/mcp.md.
+ * specs/tools.md.
  */
 import { randomUUID } from "node:crypto"
 import * as fs from "node:fs/promises"
@@ -136,7 +136,6 @@ const replace = async (file: string, text: string): Promise<void> => {
   }
 }
 
-/** The cache in this folder; without a folder nothing is kept. */
 export const make = (folder: string | undefined): ToolCache => {
   if (folder === undefined) return { load: () => Effect.succeed(undefined), save: () => Effect.void }
   // Names of servers are plain (MC-1).

@@ -1,7 +1,7 @@
 /**
  * Opens the transport to a server: a child process with its standard streams, or streamable HTTP. Loads the protocol's
  * packages at the first connection, so that hosts without servers do not pay for them. `Connection.ts` owns the
- * protocol. Spec: MC-3..MC-5 in specs/mcp.md, LM-1, LM-10 in specs/limits.md.
+ * protocol. Spec: MC-3..MC-5 in specs/tools.md, LM-1, LM-10 in specs/security.md.
  */
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
 import { Effect, Option, Record, type Scope } from "effect"
@@ -31,7 +31,7 @@ export const boundedFetch = async (url: string | URL, init?: RequestInit): Promi
   boundedBody(await safeFetch(url, init), limits)
 
 /** A transport to a server, not yet opened. It closes with its scope. */
-export interface Way {
+export interface ServerTransport {
   readonly transport: Transport
   /** The server's last lines on standard error, as the end of a sentence; empty if it wrote nothing. */
   readonly lastWords: () => string
@@ -162,5 +162,5 @@ const openHttp = Effect.fnUntraced(function* (server: HttpServer) {
 /**
  * Opens the transport to a server, until the scope closes. A process is then asked to end, and killed if it does not.
  */
-export const open = (server: McpServer, redact: Redactor): Effect.Effect<Way, ServerFault, Scope.Scope> =>
+export const open = (server: McpServer, redact: Redactor): Effect.Effect<ServerTransport, ServerFault, Scope.Scope> =>
   isStdio(server) ? openStdio(server, redact) : openHttp(server)

@@ -13,7 +13,6 @@ import { knownAs } from "./Servers.ts"
 import { count, defined, type Json, list as items, record, text } from "./wire/Json.ts"
 import { baseOf, endpoint, signIn } from "./wire/Protocol.ts"
 
-/** A model of a server's list. */
 export interface Listed {
   readonly id: string
   /** Absent when the server does not say it. */
@@ -69,7 +68,6 @@ const rootOf = (address: string): string => address.replace(/(?:\/v1)?\/*$/, "")
 const reasonOf = (cause: unknown): string =>
   cause instanceof Error && cause.cause instanceof Error ? cause.cause.message : String(cause)
 
-/** The JSON at an address; the error is a sentence. */
 const json = (target: Target, address: string, body?: unknown): Effect.Effect<unknown, string> =>
   Effect.gen(function* () {
     const { host } = new URL(address)

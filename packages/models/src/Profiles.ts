@@ -68,7 +68,6 @@ export interface Profile {
   /** Most pictures of one request. */
   readonly pictures: number
   readonly maxTokens: "max_tokens" | "max_completion_tokens" | "none"
-  /** How the key is sent. `bearer`: `authorization: Bearer`; `own`: the protocol's own header. */
   readonly keyHeader: "own" | "bearer"
   /** Whether Anthropic's cache marks are sent. */
   readonly cacheMarks: boolean

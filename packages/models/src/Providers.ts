@@ -8,7 +8,6 @@ import { type Api, isApi, type Profile } from "./Profiles.ts"
 /** A reference to a model. */
 export type Ref = ModelInfo["ref"]
 
-/** A host's facts about a model: overrides of the catalogue, or a model that it lacks. */
 export interface ModelSettings extends Partial<Omit<ModelInfo, "ref">> {
   /** The words allowed after a colon, sent as the effort. */
   readonly variants?: ReadonlyArray<string>

@@ -24,10 +24,8 @@ export const servers: ReadonlyArray<Server> = Object.entries(profiles).flatMap(
 /** The names of all known servers. */
 export const knownNames: ReadonlyArray<string> = Object.keys(profiles).sort()
 
-/** The server of a provider's name. */
 export const serverOf = (provider: string): Server | undefined => servers.find((one) => one.provider === provider)
 
-/** The name under which the catalogue knows a provider: its own, or that of the server at its address. */
 export const catalogueName = (provider: string, baseUrl: string | undefined): string => {
   if (baseUrl === undefined || serverOf(provider) !== undefined) return provider
   return servers.find((one) => hostOf(one.baseUrl) === hostOf(baseUrl))?.provider ?? provider

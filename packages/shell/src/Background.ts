@@ -9,7 +9,6 @@ import type { ExecError } from "./OpenShell.ts"
 import type { ExecOptions } from "./ShellOptions.ts"
 import { HeadTail } from "./output/LineBudget.ts"
 
-/** A command that was started. */
 export const Collected = Schema.Struct({
   /** Output since the last call; of more than 100,000 characters a stream, both ends. */
   stdout: Schema.String,
@@ -56,14 +55,13 @@ export interface Background {
   readonly stop: (handle: string) => Effect.Effect<void, CommandNotFound>
 }
 
-interface Started {
+interface BackgroundCommand {
   readonly fiber: Fiber.RuntimeFiber<ExecResult, ShellNotFound | ExecError>
   readonly input: Mailbox.Mailbox<string> | undefined
   readonly stop: Deferred.Deferred<void>
   readonly take: () => Pick<Collected, "stdout" | "stderr">
 }
 
-/** Started commands whose results are kept. */
 const mostKept = 256
 /** Texts that wait until the command reads them. */
 const mostWaiting = 64
@@ -96,7 +94,7 @@ const makeOutput = () => {
 /** The scope's end stops what runs. */
 export const make = Effect.fnUntraced(function* (exec: Exec): Effect.fn.Return<Background, never, Scope.Scope> {
   const scope = yield* Effect.scope
-  const started = new Map<string, Started>()
+  const started = new Map<string, BackgroundCommand>()
   let number = 0
 
   /** Forgets the oldest results. */

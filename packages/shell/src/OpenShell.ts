@@ -1,6 +1,6 @@
 /**
  * One open shell: runs its commands one after another within budgets and policy, records them, and closes once. `Shells.ts`
- * keeps the open shells. Spec: SL-20..SL-27, SL-66..SL-79 in specs/shell.md.
+ * keeps the open shells. Spec: SL-20..SL-27, SL-66..SL-77 in specs/shell.md.
  */
 import { performance } from "node:perf_hooks"
 import { allowance } from "@daybook/core/child/SandboxWatch"
@@ -46,7 +46,6 @@ export interface OpenShell {
   ) => Effect.Effect<ExecResult, ExecError>
   /** Its checkpoints, in turn with its commands. */
   readonly checkpoints: Turned
-  /** Closes the shell and waits until nothing of it runs. False if it is closed or closing. */
   readonly close: (reason: CloseReason) => Effect.Effect<boolean>
   /** The working folder as it may be shown. */
   readonly cwd: () => string
@@ -103,7 +102,7 @@ export const secretsOf = (target: Target): ReadonlyArray<string> =>
 /** What the sandbox allows, if that can be why a command failed or its shell ended (SB-13). */
 const allowedBy = (
   { sandbox }: Transport,
-  { code, stopped }: LiveShell.Ended,
+  { code, stopped }: LiveShell.CommandEnd,
   closed: CloseReason | undefined
 ): string | undefined => {
   if (sandbox === undefined || stopped || code === 0) return undefined
@@ -118,7 +117,6 @@ const allowedBy = (
   }
 }
 
-/** Runs the command with its input on a fifo, or without input. */
 const runWithInput = (
   { live, transport }: Parts,
   command: LiveShell.Command,
@@ -209,7 +207,7 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
     const { result, sinks } = execution(handle, budget, options)
     const started = performance.now()
     /** The result. A shell that another call closes reports the reason of that call. */
-    const end = (ended: LiveShell.Ended) => {
+    const end = (ended: LiveShell.CommandEnd) => {
       const millis = performance.now() - started
       const closed = closing ?? ended.closed
       const allowed = allowedBy(parts.transport, ended, closed)
@@ -221,7 +219,7 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
       }
       return recorded(command, handle, final, options.call?.callID)
     }
-    const onInterrupt = (ended: LiveShell.Ended) =>
+    const onInterrupt = (ended: LiveShell.CommandEnd) =>
       Effect.flatMap(end(ended), ({ not_recorded: why }) =>
         why === undefined
           ? Effect.void

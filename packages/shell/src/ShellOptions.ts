@@ -1,7 +1,7 @@
-/** What a host sets, and what a caller gives. Spec: SL-3..SL-6, SL-66..SL-72, SL-151, SL-152 in specs/shell.md. */
+/** What a host sets, and what a caller gives. Spec: SL-66..SL-72, SL-151, SL-152 in specs/shell.md. */
 import * as path from "node:path"
 import { type Duration, type Effect, Either, type Stream } from "effect"
-import type { Place } from "./checkpoint/Scripts.ts"
+import type { CheckpointScope } from "./checkpoint/Scripts.ts"
 import type { Budget } from "./domain/ExecResult.ts"
 import { InvalidOption } from "./domain/ShellError.ts"
 import type { Target } from "./domain/Target.ts"
@@ -25,7 +25,7 @@ export interface CheckpointOptions {
 }
 
 export interface CheckpointSettings {
-  readonly place: Place
+  readonly place: CheckpointScope
   readonly automatic: boolean
 }
 
@@ -86,7 +86,6 @@ export const longestCommand = 1_048_576
 
 export interface CreateOptions extends CheckpointOptions {
   readonly target: Target
-  /** For commands that name no budget. */
   readonly budget?: Budget
   /** Names of commands that the shell may and may not run; they only tighten the operator's policy. */
   readonly lists?: ShellLists

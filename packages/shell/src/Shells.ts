@@ -1,6 +1,6 @@
 /**
  * Live shells by id: creates them within a limit, closes them when they are idle, and records what happens. Usable without the
- * runtime: with `ShellRecord.none`, nothing is stored. Spec: SL-3..SL-6, SL-66..SL-79 in specs/shell.md.
+ * runtime: with `ShellRecord.none`, nothing is stored. Spec: SL-66..SL-77 in specs/shell.md.
  */
 import { randomBytes } from "node:crypto"
 import { ShellTransport } from "@daybook/log/events/LiveShellEvents"

@@ -1,7 +1,7 @@
 /**
  * The tool `bash`: runs a shell command, in a process of its own or in the session's live shell (`CommandRunner.ts`).
  * Without a sandbox, the command has the host user's authority, and the permission is the boundary, judged by the commands
- * of the line. Spec: TO-12, TO-61..TO-66, TO-118, TO-119, TO-130..TO-139, BR-1, BR-20, SB-1.
+ * of the line. Spec: TO-12, TO-61..TO-66, TO-118, TO-119, TO-130..TO-137, BR-1, BR-20, SB-1.
  */
 import { createHash } from "node:crypto"
 import * as path from "node:path"
@@ -24,7 +24,7 @@ import { define, type ToolCall } from "@daybook/core/tool/ToolDefinition"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { type OutputFile, outputLimits, ToolOutputStore } from "@daybook/core/workspace/ToolOutputStore"
 import type { ToolContent } from "@daybook/log/domain/Values"
-import { type CommandPlace, type CommandRequest, CommandRunner, type Ended } from "./CommandRunner.ts"
+import { type CommandPlace, type CommandRequest, CommandRunner, type CommandEnd } from "./CommandRunner.ts"
 
 // What a command line shows about folders before it runs: warnings that advise, and are no boundary (TO-118).
 
@@ -61,7 +61,6 @@ const entering = (folder: string): string => `cd '${folder.replaceAll("'", `'\\'
 
 // Keeps the beginning and the end of a long output in bounded memory.
 
-/** Together below the limits of an output, with room for the notices. */
 export const windowLimits = { headLines: 500, headBytes: 12 * 1024, tailLines: 1_400, tailBytes: 34 * 1024 } as const
 
 interface OutputWindow {
@@ -142,7 +141,7 @@ export const makeOutputWindow = (): OutputWindow => {
 
 // Runs each command in a process of its own, in the host's sandbox if there is one.
 
-const stopped = (why: NonNullable<Ended["stopped"]>): Ended => ({ code: null, signal: null, stopped: why })
+const stopped = (why: NonNullable<CommandEnd["stopped"]>): CommandEnd => ({ code: null, signal: null, stopped: why })
 
 const start = Effect.fnUntraced(function* ({ confined, cwd, env, seconds, text }: CommandRequest) {
   const bounds = confined === undefined ? [] : yield* bounded(confined.limits)
@@ -163,7 +162,7 @@ const start = Effect.fnUntraced(function* ({ confined, cwd, env, seconds, text }
           watch(() => shell.pid, confined.limits),
           stopped
         )
-  const exit: Effect.Effect<Ended> = Effect.timeoutTo(Effect.raceFirst(shell.exit, passed), {
+  const exit: Effect.Effect<CommandEnd> = Effect.timeoutTo(Effect.raceFirst(shell.exit, passed), {
     duration: Duration.seconds(seconds),
     onSuccess: (ended) => ended,
     onTimeout: () => stopped("timeout")
@@ -269,7 +268,7 @@ const describeStop = (why: Why, { confined, maximum, seconds }: Run): string => 
   }
 }
 
-const describe = ({ code, signal }: Ended, why: Why | undefined, command: Run): ReadonlyArray<string> => {
+const describe = ({ code, signal }: CommandEnd, why: Why | undefined, command: Run): ReadonlyArray<string> => {
   if (why !== undefined) return [describeStop(why, command)]
   if (code === 0) return []
   const ended = signal === null ? `Exit code ${code}.` : `Ended by signal ${signal}.`

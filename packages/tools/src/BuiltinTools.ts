@@ -12,7 +12,6 @@ import { makeRead } from "./Read.ts"
 import { makeSkill } from "./Skill.ts"
 import { makeWrite } from "./Write.ts"
 
-/** `skill`, if the host provides skills. */
 const skills = Effect.flatMap(Effect.serviceOption(Skills), (found) =>
   Option.isNone(found)
     ? Effect.succeed([])

@@ -1,7 +1,7 @@
 /**
  * Runs the commands of `bash`. The tool decides what may run, where, and what the model reads of it; a runner starts the
  * command, ends it, and says how it ended. `Bash.ts` is the default: a process per command. A host can provide
- * live shells (`LiveCommands` of `@daybook/shell`). Spec: TO-130..TO-139.
+ * live shells (`LiveCommands` of `@daybook/shell`). Spec: TO-130..TO-137.
  */
 import { Context, type Effect, type Scope, type Stream } from "effect"
 import type { Confined } from "@daybook/core/child/Sandbox"
@@ -12,7 +12,6 @@ import type { ToolCall } from "@daybook/core/tool/ToolDefinition"
 /** A command that may run. */
 export interface CommandRequest {
   readonly text: string
-  /** The folder to run in, as the system names it. */
   readonly cwd: string
   /** A live shell runs it there and stays in its own folder. */
   readonly elsewhere: boolean
@@ -27,10 +26,9 @@ export interface CommandRequest {
 }
 
 /** How a command ended. */
-export interface Ended {
+export interface CommandEnd {
   readonly code: number | null
   readonly signal: string | null
-  /** Why the runner ended it. */
   readonly stopped?: "timeout" | "processes" | "memory"
   /** The shell's folder, if it is another one than before. */
   readonly cwd?: string
@@ -45,7 +43,7 @@ export interface Running {
   /** Both streams in the order of arrival. After `end` it ends when everything that was printed before is read. */
   readonly output: Stream.Stream<Chunk, ToolFailure>
   /** Its end. What it started may still run. */
-  readonly exit: Effect.Effect<Ended, ToolFailure>
+  readonly exit: Effect.Effect<CommandEnd, ToolFailure>
   /** Ends it, and everything that may not outlive it. */
   readonly end: Effect.Effect<void>
 }
@@ -61,7 +59,6 @@ export interface CommandPlace {
 
 /** One live shell per session. */
 export interface LiveShells {
-  /** Waits for the session's earlier calls. The place is the call's until the scope closes. */
   readonly enter: (call: ToolCall) => Effect.Effect<CommandPlace, ToolFailure, Scope.Scope>
 }
 

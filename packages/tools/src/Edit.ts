@@ -45,7 +45,6 @@ const toCrlf = (text: string) => text.replaceAll(/\r?\n/g, "\r\n")
 export interface Replaced {
   readonly content: string
   readonly replacements: number
-  /** The text of the file that was replaced although `oldText` differs from it in blanks or look-alike characters. */
   readonly near?: { readonly line: number; readonly text: string }
   /** At how many places the text is near, if that is not one. */
   readonly nearPlaces?: number

@@ -81,7 +81,6 @@ export const reindenting = (asked: ReadonlyArray<string>, found: ReadonlyArray<s
   }
 }
 
-/** The one place that is near a text, or how many there are. */
 type NearPlace =
   | { readonly found: 1; readonly near: Nearness; readonly start: number; readonly end: number }
   | { readonly found: number }

@@ -121,7 +121,6 @@ const shownPage = Effect.fnUntraced(function* (
   })
 })
 
-/** A picture may exceed the limit of a result: it is resized when the result is stored. */
 const readBinary = Effect.fnUntraced(function* (target: Target, { handle, stats }: OpenFile, sample: Uint8Array) {
   const limit = pictureFormat(sample) === undefined ? outputLimits.mediaBytes : sourceBytes
   const tooLarge = new ToolFailure({

@@ -195,15 +195,15 @@ export interface State {
   /** The run whose text is emitted now. */
   readonly current: Followed | undefined
   /** The emitted text: as much as a message may show, and its whole length. */
-  readonly said: Said
+  readonly said: TextMark
 }
 
-interface Said {
+interface TextMark {
   readonly head: string
   readonly length: number
 }
 
-const nothing: Said = { head: "", length: 0 }
+const nothing: TextMark = { head: "", length: 0 }
 
 /** A run, and the client's id for it if it has one. */
 export interface Followed {
@@ -277,11 +277,9 @@ export const step = (state: State, event: SessionEvent | LiveEvent): Step => {
 interface Texts {
   /** The event as one of the run's text. */
   readonly text?: TextEvent
-  /** The event as one of its reasoning. */
   readonly thought?: TextEvent
 }
 
-/** Reads an event as one of text, of reasoning, or of both. */
 const textsOf = (event: SessionEvent | LiveEvent): Texts => {
   switch (event.type) {
     case "session.next.step.started":
@@ -328,7 +326,7 @@ const asText = (event: ReasoningEvent): TextEvent => {
 const withoutText = (event: SessionEvent): SessionEvent =>
   event.type === "session.next.text.ended" ? { ...event, data: { ...event.data, text: "" } } : event
 
-const saying = ({ head, length }: Said, text: string): Said => ({
+const saying = ({ head, length }: TextMark, text: string): TextMark => ({
   // A code unit takes at least one byte.
   head: head.length < Fold.textLimit ? head + text.slice(0, Fold.textLimit + 1 - head.length) : head,
   length: length + text.length
@@ -337,7 +335,7 @@ const saying = ({ head, length }: Said, text: string): Said => ({
 type MessageRow = Extract<EventRow, { readonly type: "message" }>
 
 /** A run's `message` row with the emitted text, as far as a message may show it. */
-const messageOf = (row: MessageRow, { head, length }: Said): MessageRow => {
+const messageOf = (row: MessageRow, { head, length }: TextMark): MessageRow => {
   const text = Fold.clip(head)
   return { ...row, content: [{ type: "text", text }], ...(text.length === length ? {} : { truncated: true, length }) }
 }

@@ -1,4 +1,4 @@
-/** Tests what each kind of record becomes in a session. Spec: IM-2..IM-9, IM-20, IM-40 in specs/import.md. */
+/** Tests what each kind of record becomes in a session. Spec: IM-2..IM-9, IM-20, IM-40 in specs/formats.md. */
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { sessionIDOf } from "../../../packages/formats/src/import/Drafts.ts"

@@ -1,6 +1,6 @@
 /**
  * Logs that are imported in the middle of an answer, whose session then goes on here, and is exported: what recovery settles
- * stands behind its call. Every log is cut behind every line. Spec: IM-420, IM-760 in specs/import.md.
+ * stands behind its call. Every log is cut behind every line. Spec: IM-420, IM-760 in specs/formats.md.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"

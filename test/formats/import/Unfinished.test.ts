@@ -1,4 +1,4 @@
-/** Tests what may be done with a session whose import has stopped before the end of its log. Spec: IM-23 in specs/import.md. */
+/** Tests what may be done with a session whose import has stopped before the end of its log. Spec: IM-23 in specs/formats.md. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"

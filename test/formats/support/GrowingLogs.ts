@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import * as ClaudeReader from "../../../packages/formats/src/claude/ClaudeReader.ts"
 import * as CodexReader from "../../../packages/formats/src/codex/CodexReader.ts"
-import { importLog, type Read } from "../../../packages/formats/src/import/Import.ts"
+import { importLog, type ReadLog } from "../../../packages/formats/src/import/Import.ts"
 import type { Message } from "../../../packages/log/src/domain/Message.ts"
 import { SessionStore } from "../../../packages/log/src/store/SessionStore.ts"
 import {
@@ -146,7 +146,7 @@ export const codexLogs: ReadonlyArray<GrowingLog> = [
 
 /** Reads so many lines of the log, as those of a session of its own. */
 export const read =
-  ({ file, id, lines, reader }: GrowingLog, session: string, count: number): Read<never, never> =>
+  ({ file, id, lines, reader }: GrowingLog, session: string, count: number): ReadLog<never, never> =>
   (ends) => {
     const text = lines.slice(0, count).map((line) => `${line}\n`)
     const bytes = Buffer.from(text.join("").replaceAll(id, session))

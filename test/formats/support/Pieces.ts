@@ -1,6 +1,6 @@
 /** Reads logs in tests and shows what came out in short form. */
 import { Chunk, Effect, Stream } from "effect"
-import type { Head, Item, Piece, Problem, Spent } from "../../../packages/formats/src/conversation/Conversation.ts"
+import type { Head, Item, Piece, Problem, Spending } from "../../../packages/formats/src/conversation/Conversation.ts"
 import { nothing, plus } from "../../../packages/formats/src/reading/Tolerant.ts"
 import { bytes as bytesOf, type Json } from "./ClaudeLogs.ts"
 
@@ -75,7 +75,7 @@ export const pathBriefs = (pieces: ReadonlyArray<Piece>): ReadonlyArray<string> 
     .map(brief)
 
 /** What all items spent. */
-export const spentOf = (pieces: ReadonlyArray<Piece>): Spent =>
+export const spentOf = (pieces: ReadonlyArray<Piece>): Spending =>
   itemsOf(pieces).reduce(
     (sum, item) => ("spent" in item && item.spent !== undefined ? plus(sum, item.spent) : sum),
     nothing

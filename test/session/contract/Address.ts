@@ -1,4 +1,4 @@
-/** Addresses: made on first use, one session each, given once. AD-1..AD-6 in specs/inbox.md; NA-1, NA-2, SC-1. */
+/** Addresses: made on first use, one session each, given once. AD-1..AD-6 in specs/sessions.md; NA-1, NA-2, SC-1. */
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"

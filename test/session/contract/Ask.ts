@@ -1,4 +1,4 @@
-/** Prompting for the settled answer: IB-50..IB-56 in specs/inbox.md. */
+/** Prompting for the settled answer: IB-50..IB-56 in specs/sessions.md. */
 import { copyFileSync, existsSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"

@@ -1,4 +1,4 @@
-/** Where a session comes from, and its own instructions. Spec: IB-57, IB-58 in specs/inbox.md. */
+/** Where a session comes from, and its own instructions. Spec: IB-57, IB-58 in specs/sessions.md. */
 import { tmpdir } from "node:os"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"

@@ -1,4 +1,4 @@
-/** Prompts that are taken back: IB-40..IB-42 in specs/inbox.md. */
+/** Prompts that are taken back: IB-40..IB-42 in specs/sessions.md. */
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Either, Fiber, Queue, Tracer } from "effect"

@@ -24,6 +24,10 @@ const run = (chunks: ReadonlyArray<Uint8Array>) => {
 }
 
 describe("OutputPipeline", () => {
+  it("SL-39: a silent stream is what an empty output becomes", () => {
+    assert.deepStrictEqual(run([]), { ...OutputPipeline.silent, sink: "" })
+  })
+
   it("SL-30: bytes are decoded like a whole, in any chunks; bytes that are not UTF-8 become U+FFFD", () => {
     const bytes = fc
       .array(

@@ -79,7 +79,6 @@ const named: Readonly<Record<string, object>> = {
 /** Where schemas are in a schema, besides its fields. */
 const parts = ["additionalProperties", "allOf", "anyOf", "contentSchema", "items", "oneOf", "prefixItems"]
 
-/** Mends a schema and those in it. */
 const mend = (schema: unknown): void => {
   if (Array.isArray(schema)) return schema.forEach(mend)
   if (!Predicate.isRecord(schema)) return
@@ -251,7 +250,6 @@ const explainFields = ({ components, paths }: OpenApi.OpenAPISpec): void => {
 
 const license = { name: "MIT", identifier: "MIT" }
 
-/** The document, described. */
 export const openApi = (): OpenApi.OpenAPISpec => {
   // `fromApi` caches its result, which is changed below.
   const derived = structuredClone(OpenApi.fromApi(Api))

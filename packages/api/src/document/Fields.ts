@@ -364,7 +364,6 @@ const answerFields: Readonly<Record<string, string>> = {
   "estimated.tokens": "Tokens of input and output."
 }
 
-/** Errors. */
 const errorFields: Readonly<Record<string, string>> = {
   _tag: "The stable code of the error.",
   "Issue._tag": "The kind of the issue.",

@@ -60,7 +60,6 @@ const measuring = failures(Schema.Union(SessionNotFound, LogUnavailable, NotServ
 /** Everything is counted, also if the database is large. */
 const exact = Schema.Struct({ exact: flag })
 
-/** Figures and shells. */
 export const MachineApi = HttpApiGroup.make("machine")
   .annotate(OpenApi.Description, "Figures of the database, and the live shells of the server's machine.")
   .add(
@@ -129,7 +128,6 @@ export const OfferedTemplate = Schema.Struct({
 }).annotations({ identifier: "OfferedTemplate" })
 export type OfferedTemplate = typeof OfferedTemplate.Type
 
-/** With the folder's own. */
 const inFolder = strict(Schema.Struct({ directory: Schema.optional(Schema.NonEmptyString) }))
 
 /** Models, agents and templates. */

@@ -26,7 +26,6 @@ import { bySession, ChangeFailure, changes, count, EventsFailure, ReadFailure, r
 
 // What a session holds: messages, context, tree, todos, and what the model was shown.
 
-/** A page of messages. */
 const NamedPage = Schema.Struct({ ...MessagePage.fields, items: Schema.Array(Message) })
 
 /** Transcripts, trees, todos and recorded requests. */

@@ -55,7 +55,6 @@ export const EventsFailure = failures(
 
 type Path = `/sessions/:sessionID${string}`
 
-/** Reads something of a session. */
 export const reads = <const Name extends string, A, I>(name: Name, path: Path, found: Schema.Schema<A, I>) =>
   HttpApiEndpoint.get(name, path).setPath(bySession).addSuccess(found).addError(ReadFailure).middleware(Reading)
 

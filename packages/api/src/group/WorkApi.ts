@@ -38,7 +38,6 @@ import { acts, AppendFailure, bySession, ChangeFailure, EventsFailure, reads, re
 const byCall = Schema.Struct(QuestionRef.fields)
 const closing = failures(Schema.Union(InvalidInput, QuestionClosed))
 
-/** Open questions, and their answers. */
 export const QuestionsApi = HttpApiGroup.make("questions")
   .annotate(OpenApi.Description, "Answer the questions of models.")
   .add(reads("questions", "/sessions/:sessionID/questions", Schema.Array(PendingQuestion)))
@@ -121,7 +120,6 @@ export class PermissionClosed extends Schema.TaggedError<PermissionClosed>("@day
   }
 }
 
-/** Open permissions, and their answers. */
 export const PermissionsApi = HttpApiGroup.make("permissions")
   .annotate(OpenApi.Description, "Decide whether tools may act. Permissions wait in memory: they are not events.")
   .add(
@@ -147,7 +145,6 @@ const summarizing = failures(
   Schema.Union(BranchNotSummarized, AgentNotFound, BudgetExceeded, PriceUnknown, ...ModelResolutionError.members)
 )
 
-/** A prompt for the session of the path. */
 export const PromptPayload = Schema.Struct(Struct.omit(Options.PromptOptions.fields, "sessionID"))
 /** Why a prompt is not admitted. */
 export const PromptFailure = Schema.Union(ChangeFailure, admitting)
@@ -162,7 +159,6 @@ const resumeID = Schema.String.pipe(Schema.pattern(/^[A-Za-z0-9._-]{1,100}$/))
 /** A value, or none yet: repeat the same request. */
 export const Pending = Schema.Struct({ pending: Schema.Literal(true) })
 
-/** Prompts, runs and branches. */
 export const WorkApi = HttpApiGroup.make("work")
   .annotate(OpenApi.Description, "Prompt, run, interrupt, branch and undo.")
   .add(

@@ -147,7 +147,6 @@ export class TooManyRequests extends Schema.TaggedError<TooManyRequests>("@daybo
 export const Refused = Schema.Union(Unauthorized, Forbidden, SiteRefused, Stopping, TooManyRequests, InternalError)
 export type Refused = typeof Refused.Type
 
-/** The token of the request. */
 export interface Caller {
   readonly scope: Scope
   /** The only session that the caller may use; all by default. */

@@ -6,7 +6,6 @@ import { Either, Schema, Struct } from "effect"
 
 /** A position: in a session of this incarnation, or in the feed. */
 export interface Cursor {
-  /** The identity of the database. */
   readonly database: string
   /** Absent in the feed. */
   readonly incarnation?: number

@@ -18,7 +18,6 @@ interface Definition {
   readonly event: Schema.Schema.Any
 }
 
-/** The union of the definitions, each under its type. */
 const union = <A, I>(identifier: string, definitions: ReadonlyArray<Definition>): Schema.Schema<A, I> => {
   const members = definitions.map(({ event, type }) => SchemaAST.annotations(event.ast, name(type)))
   return Schema.make(SchemaAST.annotations(SchemaAST.Union.make(members), name(identifier)))
@@ -30,7 +29,6 @@ export const SessionEvent = union<Events.SessionEvent, typeof Events.SessionEven
   Events.durableDefinitions
 )
 
-/** A live event. */
 const LiveEvent = union<Events.LiveEvent, typeof Events.LiveEvent.Encoded>("LiveEvent", Events.liveDefinitions)
 
 /** The media types of a stream; a client chooses with `accept`. */
@@ -57,7 +55,6 @@ export type End = typeof End.Type
 export const Seam = Schema.Struct({ cursor: Schema.String })
 export type Seam = typeof Seam.Type
 
-/** One frame as a line of JSON. */
 export const Frame = Schema.Union(
   Schema.Struct({ frame: Schema.Literal("event"), cursor: Schema.String, event: SessionEvent }),
   Schema.Struct({ frame: Schema.Literal("replay.complete"), ...Seam.fields }),

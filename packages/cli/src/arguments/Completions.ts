@@ -2,7 +2,7 @@
 import type { Verb } from "./Verb.ts"
 
 /** What may follow a line: the words after `daybook`, or "" for the verbs. */
-interface Place {
+interface Continuation {
   readonly after: string
   readonly offered: ReadonlyArray<Offer>
 }
@@ -20,7 +20,7 @@ const optionsOf = ({ flags }: Verb): ReadonlyArray<Offer> => [
   { word: "--help", about: "this text", takesValue: false }
 ]
 
-const placesOf = (verbs: ReadonlyArray<Verb>): ReadonlyArray<Place> => [
+const placesOf = (verbs: ReadonlyArray<Verb>): ReadonlyArray<Continuation> => [
   { after: "", offered: verbs.map(named) },
   ...verbs.flatMap((verb) => {
     const { actions = [], name } = verb
@@ -89,7 +89,6 @@ const fish = (verbs: ReadonlyArray<Verb>): string =>
     })
     .join("")
 
-/** The completion scripts, by shell. */
 export const completions = (verbs: ReadonlyArray<Verb>): Readonly<Record<string, string>> => ({
   bash: bash(verbs),
   zsh: zsh(verbs),

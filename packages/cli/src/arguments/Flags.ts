@@ -26,7 +26,6 @@ export interface Words<A> {
   readonly take: (words: ReadonlyArray<string>) => { readonly taken: A } | undefined
 }
 
-/** One word. */
 export const one = (placeholder: string): Words<string> => ({
   placeholder,
   most: 1,
@@ -40,7 +39,6 @@ export const optional = (placeholder: string): Words<string | undefined> => ({
   take: ([word]) => ({ taken: word })
 })
 
-/** All other words. */
 export const many = (placeholder: string): Words<ReadonlyArray<string>> => ({
   placeholder,
   most: Infinity,

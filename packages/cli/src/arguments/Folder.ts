@@ -31,7 +31,6 @@ const canonical = (path: string, what: string, advice = ofAny) =>
     )
   )
 
-/** The current folder. */
 export const current = Effect.suspend(() =>
   Effect.try({
     try: () => process.cwd(),

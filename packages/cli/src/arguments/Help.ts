@@ -6,7 +6,6 @@ import type { Verb } from "./Verb.ts"
 /** The parts of a verb that help shows. */
 type Helped = Omit<Verb, "run" | "actions"> & { readonly actions?: ReadonlyArray<Helped> }
 
-/** The width of paragraphs. */
 const textWidth = 88
 
 const exitCodes: ReadonlyArray<readonly [string, string]> = [

@@ -94,7 +94,7 @@ const failed = (option: string, path: string) => (cause: unknown) =>
   })
 
 /** A path that was given, as its real path. */
-export interface Given {
+export interface AttachedPath {
   readonly path: string
   readonly name: string
   readonly folder: boolean
@@ -102,7 +102,7 @@ export interface Given {
 }
 
 /** Finds the file or folder of `--attach`, before anything is created. */
-export const findAttachment = (path: string): Effect.Effect<Given, UsageError> =>
+export const findAttachment = (path: string): Effect.Effect<AttachedPath, UsageError> =>
   Effect.tryPromise({
     try: async () => {
       const real = await realpath(resolve(path))
@@ -126,7 +126,7 @@ const isWithin = (directory: string, path: string): boolean => {
  * Makes the attachment for the runtime. A path in the session's folder is passed by name and read by the rules of that
  * folder. A file outside it is passed with its bytes, because the person named it and not a model.
  */
-export const attachment = (directory: string, { folder, name, path, size }: Given) =>
+export const attachment = (directory: string, { folder, name, path, size }: AttachedPath) =>
   Effect.gen(function* () {
     const given = { mime: "application/octet-stream", name } satisfies Partial<FileAttachment>
     if (isWithin(directory, path)) return { ...given, uri: pathToFileURL(path).href }

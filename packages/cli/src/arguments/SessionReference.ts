@@ -36,7 +36,6 @@ type Find = SessionStore["Type"]["find"]
 export type Reference =
   { readonly type: "id"; readonly id: SessionID } | { readonly type: "title"; readonly title: string }
 
-/** Parses a reference. */
 export const parse = (text: string): Either.Either<Reference, UsageError> => {
   if (!text.startsWith("ses_")) {
     return text.trim() === ""

@@ -35,21 +35,19 @@ export interface Verb extends Described {
 /** Options, in the order of help, and words, in the order of the command line. */
 type Fields = Readonly<Record<string, Flag<unknown> | Words<unknown>>>
 
-/** What was given for each field. */
-export type Given<F extends Fields> = {
+export type FieldValues<F extends Fields> = {
   readonly [Name in keyof F]: F[Name] extends Flag<infer A> | Words<infer A> ? A : never
 }
 
 const isFlag = (field: Flag<unknown> | Words<unknown>): field is Flag<unknown> => "read" in field
 
-/** Makes a verb from its fields and its work. */
 export const verb = <const F extends Fields>({
   given: fields,
   run,
   ...described
 }: Described & {
   readonly given: F
-  readonly run: (given: Given<F>) => Effect.Effect<void, unknown, Output>
+  readonly run: (given: FieldValues<F>) => Effect.Effect<void, unknown, Output>
 }): Verb => {
   const flags = Object.values(fields).filter(isFlag)
   return {
@@ -58,7 +56,7 @@ export const verb = <const F extends Fields>({
     run: Effect.fnUntraced(function* (path, words) {
       const line = yield* divide(`daybook ${path}`, words, flags)
       // Each field reads its own type; an object made from entries cannot say so.
-      yield* run((yield* read(path, line, fields)) as Given<F>)
+      yield* run((yield* read(path, line, fields)) as FieldValues<F>)
     })
   }
 }
@@ -95,7 +93,6 @@ const read = Effect.fnUntraced(function* (path: string, { options, words }: Line
   return extra === undefined ? values : yield* surplus(path, extra)
 })
 
-/** The error for a word too many. */
 export const surplus = (before: string, word: string) =>
   new UsageError({ message: `${before}: unexpected argument "${oneLine(word, 40)}"` })
 

@@ -35,7 +35,6 @@ const untilSignal = <A, E, R>(work: Effect.Effect<A, E, R>) =>
 const missing = (error: Backup.BackupFailed): Backup.BackupFailed | NotFound =>
   error.reason === "not-found" ? new NotFound({ message: error.message }) : error
 
-/** Copies the database to the file. */
 const copy = Effect.fn("Command.backup")(
   function* (options: {
     readonly database: string
@@ -66,7 +65,6 @@ const copy = Effect.fn("Command.backup")(
   Effect.mapError((error) => (error._tag === "BackupFailed" ? missing(error) : error))
 )
 
-/** Puts the file in the place of the database. */
 const putBack = Effect.fn("Command.restore")(
   function* (options: { readonly database: string; readonly file: string; readonly json: boolean }) {
     const output = yield* Output

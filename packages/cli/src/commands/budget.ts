@@ -58,7 +58,7 @@ const cost = Flags.value("cost", "USD", "limit the cost to this many US dollars"
 const tokens = Flags.integer("tokens", "N", "limit input and output to N tokens", 0)
 const none = Flags.toggle("none", "remove all limits, including the configured one")
 
-interface Wanted {
+interface BudgetRequest {
   readonly session: string | undefined
   readonly cost: number | undefined
   readonly tokens: number | undefined
@@ -66,11 +66,11 @@ interface Wanted {
   readonly json: boolean
 }
 
-const resolve = ({ session }: Wanted) =>
+const resolve = ({ session }: BudgetRequest) =>
   Effect.flatMap(Folder.current, (directory) => SessionReference.resolve(session, directory))
 
 /** Changes only the limits that are given. */
-const set = Effect.fn("Command.budget.set")(function* (wanted: Wanted) {
+const set = Effect.fn("Command.budget.set")(function* (wanted: BudgetRequest) {
   const sessions = yield* Sessions
   const { budget = {}, id } = yield* resolve(wanted)
   const next: Budget = {
@@ -91,7 +91,7 @@ const configuredFor = (sessionID: SessionID) =>
   })
 
 /** The session's own limit; without one and without a parent, the configured limit. */
-const show = Effect.fn("Command.budget.show")(function* (wanted: Wanted) {
+const show = Effect.fn("Command.budget.show")(function* (wanted: BudgetRequest) {
   const output = yield* Output
   const store = yield* SessionStore
   const session = yield* resolve(wanted)
@@ -113,7 +113,7 @@ const show = Effect.fn("Command.budget.show")(function* (wanted: Wanted) {
   )
 })
 
-const run = (wanted: Wanted) =>
+const run = (wanted: BudgetRequest) =>
   Effect.gen(function* () {
     const amounts = wanted.cost !== undefined || wanted.tokens !== undefined
     if (wanted.none && amounts) {

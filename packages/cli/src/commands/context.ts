@@ -15,7 +15,7 @@ import { bytes, columns, jsonLine, oneLine, visible } from "../render/Plain.ts"
 import { Output } from "../terminal/Output.ts"
 
 /** A request and the model's context window. */
-interface Shown {
+interface RequestView {
   readonly request: ShownRequest
   /** Tokens that fit the model's context window, if known. */
   readonly window: number | undefined
@@ -79,14 +79,14 @@ const toolText = ({ description, name, parameters }: FramedTool, size: number): 
   )
 
 /** The estimated tokens, and the room left in the window. */
-const room = ({ request, window }: Shown): string => {
+const room = ({ request, window }: RequestView): string => {
   const { total } = request.estimate
   if (window === undefined) return `${count(total)} estimated`
   const left = window - total
   return `${count(total)} estimated, ${left < 0 ? `${count(-left)} more than` : `${count(left)} left of`} the model's ${count(window)}`
 }
 
-const head = (shown: Shown): string => {
+const head = (shown: RequestView): string => {
   const { agent, frame, model, sessionID, step } = shown.request
   const settings = Object.keys(frame.settings).length === 0 ? [] : [["settings", JSON.stringify(frame.settings)]]
   return columns([
@@ -100,7 +100,7 @@ const head = (shown: Shown): string => {
 }
 
 /** The whole request in the model's order, as consecutive pieces. */
-export function* requestText(shown: Shown, terminal: boolean): Generator<string> {
+export function* requestText(shown: RequestView, terminal: boolean): Generator<string> {
   const safe = (piece: string) => (terminal ? visible(piece) : piece)
   const { estimate, frame, messages } = shown.request
   yield safe(`${head(shown)}\n`)
@@ -132,8 +132,7 @@ const firstWords = (message: Message): string => {
   return oneLine(words.join(" "), 60)
 }
 
-/** The tokens of each part. */
-export const sizeTable = (shown: Shown): string => {
+export const sizeTable = (shown: RequestView): string => {
   const { estimate, frame, messages } = shown.request
   const row = (size: number | undefined, what: string, words = "") => [count(size ?? 0).padStart(9), what, words]
   return columns([
@@ -145,7 +144,7 @@ export const sizeTable = (shown: Shown): string => {
 }
 
 /** The request as one JSON object; bytes of media are base64. */
-export const requestJson = ({ request, window }: Shown, terminal: boolean): string => {
+export const requestJson = ({ request, window }: RequestView, terminal: boolean): string => {
   const { agent, estimate, frame, messages, model, sessionID, step } = request
   const encoded = messages.map(({ content, ...message }) => ({
     ...message,

@@ -1,4 +1,4 @@
-/** `daybook export`: writes a session as a log of another tool, or as a document. Spec: CL-230..CL-239. */
+/** `daybook export`: writes a session as a log of another tool, or as a document. Spec: CL-230..CL-236. */
 import { mkdir } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import { Chunk, Effect, Option, Schema, Stream } from "effect"
@@ -72,7 +72,6 @@ const eventsOf = ({ id: sessionID }: Session): Stream.Stream<SessionEvent, ReadE
     )
   )
 
-/** The messages of the session's history path. */
 const messagesOf = ({ id: sessionID }: Session): Stream.Stream<Message, StoreError, SessionStore> =>
   Stream.unwrap(
     Effect.map(SessionStore, (store) =>
@@ -162,7 +161,6 @@ const write = (session: Session, request: Request, redactor: Redaction.Redactor 
   return Effect.as(send(documents[format](session, messagesOf(session), { redactor }), file, force), undefined)
 }
 
-/** Exports one session. */
 const run = Effect.fn("Command.export")(function* (request: Request) {
   const output = yield* Output
   const session = yield* SessionReference.resolve(request.session, yield* Folder.current)
@@ -178,7 +176,6 @@ const run = Effect.fn("Command.export")(function* (request: Request) {
   )
 }, withReader)
 
-/** The formats, each with what it is. */
 const formats = ["entries", "pi", "thread", "jsonl", "markdown", "html"] as const
 
 const format = Flags.choice("format", formats, "what to write")

@@ -19,17 +19,14 @@ import * as Garbage from "../support/Garbage.ts"
 import { Output } from "../terminal/Output.ts"
 import * as Logs from "../terminal/Logs.ts"
 
-/** Kind, path and details. */
 export const findingLine = ({ details, kind, path }: Finding): string =>
   `${kind.padEnd(7)}  ${oneLine(path, 400)}  ${oneLine(details, 400)}\n`
 
-/** The difference as a JSON object. */
 export const findingJson = (finding: Finding, terminal: boolean): string => `${jsonLine(finding, terminal)}\n`
 
 /** What `daybook files` can do. */
 type Action = "export" | "verify" | "rebuild"
 
-/** The action, and the files it applies to. */
 interface Request {
   readonly action: Action
   readonly root: string | undefined
@@ -91,7 +88,6 @@ const patience = Effect.gen(function* () {
   yield* Effect.forkScoped(Effect.forever(Effect.delay(say, "5 seconds")))
 })
 
-/** Runs the requested action. */
 const run = Effect.fn("Command.files")(function* (filename: string, request: Request) {
   Garbage.bound()
   const root = yield* rootOf(request.root)

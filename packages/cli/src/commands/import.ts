@@ -1,4 +1,4 @@
-/** `daybook import`: turns session logs of other tools into sessions. Spec: CL-220..CL-229. */
+/** `daybook import`: turns session logs of other tools into sessions. Spec: CL-220..CL-226. */
 import { existsSync } from "node:fs"
 import { opendir, stat } from "node:fs/promises"
 import { homedir } from "node:os"
@@ -22,7 +22,6 @@ import * as Garbage from "../support/Garbage.ts"
 import * as Signal from "../support/Signal.ts"
 import { Output } from "../terminal/Output.ts"
 
-/** A log file. */
 interface Source {
   readonly path: string
   readonly bytes: number

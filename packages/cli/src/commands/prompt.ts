@@ -14,7 +14,7 @@ import * as Folder from "../arguments/Folder.ts"
 import * as PromptWords from "../arguments/PromptWords.ts"
 import * as RunMode from "../arguments/RunMode.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import { type Given, verb } from "../arguments/Verb.ts"
+import { type FieldValues, verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { Remote } from "../host/Remote.ts"
 import {
@@ -86,7 +86,7 @@ interface Options {
   readonly model: ModelRef | undefined
   readonly agent: string | undefined
   readonly id: MessageID | undefined
-  readonly attach: ReadonlyArray<PromptWords.Given>
+  readonly attach: ReadonlyArray<PromptWords.AttachedPath>
   readonly system: string | undefined
   readonly tools: ReadonlyArray<readonly [pattern: string, on: boolean]>
   readonly output: OutputFormat | undefined
@@ -105,7 +105,6 @@ const inOrder = (tools: Options["tools"]): Record<string, boolean> => {
   return Object.fromEntries(last)
 }
 
-/** The prompt's input, with the files it needs. */
 const inputOf = Effect.fn("Command.prompt.input")(function* (
   { attach, output, system, text, tools }: Options,
   directory: string
@@ -121,7 +120,7 @@ const inputOf = Effect.fn("Command.prompt.input")(function* (
 })
 
 /** The session to prompt, the input, and how to undo a creation if the prompt is refused. */
-interface Prepared {
+interface PromptTarget {
   readonly session: Session
   readonly isNew: boolean
   readonly input: PromptInput
@@ -167,7 +166,7 @@ const goOn = Effect.fn("Command.prompt.goOn")(function* (options: Options, sessi
   if (model !== undefined) yield* sessions.switchModel(session.id, model)
   if (options.agent !== undefined && name !== undefined && name !== session.agent)
     yield* sessions.switchAgent(session.id, name)
-  return { session, isNew: false, input, undo: Effect.void } satisfies Prepared
+  return { session, isNew: false, input, undo: Effect.void } satisfies PromptTarget
 })
 
 /** Creates a session. Everything is checked before. */
@@ -180,13 +179,13 @@ const begin = Effect.fn("Command.prompt.begin")(function* (options: Options, tit
   if (title === undefined) {
     const session = yield* sessions.create({ ...wanted, title: titleOfPrompt(text), provisional: true })
     // If the prompt is refused, its new session is removed.
-    return { session, isNew: true, input, undo: Effect.ignore(sessions.remove(session.id)) } satisfies Prepared
+    return { session, isNew: true, input, undo: Effect.ignore(sessions.remove(session.id)) } satisfies PromptTarget
   }
   const { isNew, session } = yield* Effect.catchTag(sessions.named({ ...wanted, title }), "TitleAmbiguous", (error) =>
     Effect.map(SessionReference.ambiguous(title, error.sessionIDs), (session) => ({ isNew: false, session }))
   )
   // Another process may have found the new session by its name: it stays, even without a prompt.
-  return isNew ? ({ session, isNew, input, undo: Effect.void } satisfies Prepared) : yield* goOn(options, session)
+  return isNew ? ({ session, isNew, input, undo: Effect.void } satisfies PromptTarget) : yield* goOn(options, session)
 })
 
 const prepare = Effect.fn("Command.prompt.prepare")(function* (options: Options) {
@@ -286,8 +285,7 @@ const textOf = Effect.fn("Command.prompt.text")(function* (words: ReadonlyArray<
   return yield* PromptWords.notEmpty((yield* PromptLine.read(earlier)) ?? "")
 })
 
-/** Admits the prompt that was given, and runs it. */
-const admit = <E, R>(given: Given<typeof promptGiven>, { cwd, id, reference }: Target<E, R>) =>
+const admit = <E, R>(given: FieldValues<typeof promptGiven>, { cwd, id, reference }: Target<E, R>) =>
   // Checks that need no database come before it is created.
   Effect.gen(function* () {
     const schema = given.outputSchema
@@ -355,7 +353,6 @@ export const prompt = verb({
     })
 })
 
-/** The session to continue from the current folder. */
 const found = Effect.flatMap(Folder.current, (directory) => withReader(SessionReference.recent(directory)))
 
 const show = Effect.fn("Command.continue.show")(function* (json: boolean) {

@@ -21,7 +21,6 @@ import { Interrupted, PruneIncomplete, UsageError } from "../support/Errors.ts"
 import * as Signal from "../support/Signal.ts"
 import { Output } from "../terminal/Output.ts"
 
-/** What to prune, and whether to do it. */
 interface Request {
   readonly sessions: ReadonlyArray<string>
   readonly keep: number | undefined
@@ -167,7 +166,6 @@ const act = Effect.fn("Command.prune")(function* (filename: string, request: Req
 const run = (filename: string, request: Request) =>
   Effect.scoped(request.yes ? act(filename, request) : show(request)).pipe(Effect.provide(Store.layer({ filename })))
 
-/** Puts an archive back. */
 const putBack = Effect.fn("Command.prune.restore")(function* (filename: string, file: string, json: boolean) {
   const output = yield* Output
   const { events, header } = yield* Effect.provide(

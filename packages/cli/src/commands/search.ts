@@ -113,7 +113,6 @@ const chosen = Layer.unwrapEffect(
   })
 )
 
-/** Searches the texts of all sessions. */
 export const run = (request: Request) => Effect.provide(Effect.scoped(searched(request)), chosen)
 
 interface HistoryRequest {
@@ -141,7 +140,6 @@ const listed = Effect.fn("Command.history")(function* ({ directory, json, limit,
   } while (cursor !== undefined && left > 0)
 })
 
-/** Lists earlier prompts. */
 const listPrompts = (request: HistoryRequest) => Effect.provide(Effect.scoped(listed(request)), chosen)
 
 /** How long recall waits for the index: prompts that it does not know yet are missing. */

@@ -94,23 +94,21 @@ const askerOf = (asks: Asks.Asks) => (Question.canAsk() ? asks.layerBeside(Permi
 const worldsOf = (request: Request, root: string) => request.agents.map((agent) => worldOf(request, root, agent))
 
 /** The request with its root, resolved models and open asks. */
-interface Place {
+interface ServeSetup {
   readonly request: Request
-  /** The database. */
   readonly filename: string
   readonly root: string
   readonly models: ReadonlyArray<ServedModel>
   readonly asks: Asks.Asks
 }
 
-/** The sockets and the HTTP address that are served. */
-interface Opened {
+interface OpenDoors {
   readonly sockets: ReadonlyArray<ServedSocket>
   readonly http: HttpAddress | undefined
 }
 
 /** The address of HTTP as it is printed: with the token only for a person, or for a program that asked. */
-const shownAddress = ({ request }: Place, { token, url }: HttpAddress, terminal: boolean) => ({
+const shownAddress = ({ request }: ServeSetup, { token, url }: HttpAddress, terminal: boolean) => ({
   url,
   inspector: terminal || request.showToken ? `${url}/#token=${token}` : `${url}/`
 })
@@ -122,7 +120,7 @@ const socketLine = ({ kind, name, path, space }: ServedSocket): string => {
 
 const httpLine = ({ url }: HttpAddress): string => `HTTP listens at ${url}`
 
-const announce = (place: Place, { http, sockets }: Opened, terminal: boolean): string => {
+const announce = (place: ServeSetup, { http, sockets }: OpenDoors, terminal: boolean): string => {
   const { request, root } = place
   const address = http && shownAddress(place, http, terminal)
   if (request.json) {
@@ -134,14 +132,13 @@ const announce = (place: Place, { http, sockets }: Opened, terminal: boolean): s
   return `${lines.join("")}${web}ready\n`
 }
 
-/** Logs where it listens. */
-const logListeners = ({ http, sockets }: Opened) =>
+const logListeners = ({ http, sockets }: OpenDoors) =>
   Effect.forEach([...sockets.map(socketLine), ...(http === undefined ? [] : [httpLine(http)]), "ready"], (line) =>
     Effect.logInfo(line)
   )
 
 /** Opens the sockets, which wait for the files. */
-const openSockets = ({ asks, models, request, root }: Place) =>
+const openSockets = ({ asks, models, request, root }: ServeSetup) =>
   Effect.gen(function* () {
     return yield* listen({
       root,
@@ -155,7 +152,7 @@ const openSockets = ({ asks, models, request, root }: Place) =>
   })
 
 /** Opens HTTP, if it is wanted. */
-const openHttp = ({ asks, filename, request: { http } }: Place) =>
+const openHttp = ({ asks, filename, request: { http } }: ServeSetup) =>
   http === undefined
     ? Effect.succeed(undefined)
     : Effect.flatMap(
@@ -164,7 +161,7 @@ const openHttp = ({ asks, filename, request: { http } }: Place) =>
       )
 
 // Serving continues without a reader of stdout. Any other failed write is an error: a caller would wait for `ready` for ever.
-const ready = (place: Place, opened: Opened) =>
+const ready = (place: ServeSetup, opened: OpenDoors) =>
   Effect.gen(function* () {
     const output = yield* Output
     yield* Effect.catchTag(output.write(announce(place, opened, output.terminal)), "OutputClosed", () => Effect.void)
@@ -172,7 +169,7 @@ const ready = (place: Place, opened: Opened) =>
   })
 
 /** Opens the sockets and HTTP, and announces them once the files are current. */
-const open = Effect.fn("Command.serve.open")(function* (place: Place) {
+const open = Effect.fn("Command.serve.open")(function* (place: ServeSetup) {
   const opened = { sockets: yield* openSockets(place), http: yield* openHttp(place) }
   yield* QuestionPrompt.atTerminal
   yield* (yield* Exporter).catchUp
@@ -181,7 +178,7 @@ const open = Effect.fn("Command.serve.open")(function* (place: Place) {
 })
 
 /** Opens HTTP alone: no files are kept. */
-const openAlone = Effect.fn("Command.serve.openAlone")(function* (place: Place) {
+const openAlone = Effect.fn("Command.serve.openAlone")(function* (place: ServeSetup) {
   const http = yield* openHttp(place)
   yield* QuestionPrompt.atTerminal
   yield* ready(place, { sockets: [], http })
@@ -198,7 +195,7 @@ const until = <A, E, R>(opening: Effect.Effect<A, E, R>, signal: Effect.Effect<S
   })
 
 /** Serves until the signal, and returns when the files say so too. */
-const serving = (place: Place, signal: Effect.Effect<Signal.Name>) =>
+const serving = (place: ServeSetup, signal: Effect.Effect<Signal.Name>) =>
   Effect.zipRight(
     until(open(place), signal),
     Effect.flatMap(Exporter, (exporter) => exporter.reached(Number.MAX_SAFE_INTEGER))

@@ -37,7 +37,6 @@ const snapshotsText = ({ bytes, folders, snapshots }: SnapshotStats): string =>
     ? ""
     : `snapshots of files ${sizeText(bytes)}: ${many(snapshots, "snapshot")} of ${many(folders, "folder")}\n`
 
-/** The figures as text. */
 const statsText = (found: StatsReport): string => {
   const about = found.sampled ? " (estimated from a sample; --exact reads everything)" : ""
   return [
@@ -69,13 +68,13 @@ const statsText = (found: StatsReport): string => {
 /** In the order of the fields, wherever it was measured. */
 const encode = Schema.encodeSync(StatsReport)
 
-const print = Effect.fnUntraced(function* (found: StatsReport, { json }: Wanted) {
+const print = Effect.fnUntraced(function* (found: StatsReport, { json }: StatsRequest) {
   const output = yield* Output
   yield* output.write(json ? `${jsonLine(encode(found), output.terminal)}\n` : statsText(found))
 })
 
 /** What a person wants to know. */
-interface Wanted {
+interface StatsRequest {
   readonly sessionID: SessionID | undefined
   readonly exact: boolean
   readonly json: boolean
@@ -83,7 +82,7 @@ interface Wanted {
 
 /** Prints where the bytes of the database are. */
 const run = Effect.fn("Command.stats")(
-  function* (database: string, wanted: Wanted) {
+  function* (database: string, wanted: StatsRequest) {
     yield* print(yield* measure({ database, ...wanted }), wanted)
   },
   Effect.mapError((error) =>
@@ -92,7 +91,7 @@ const run = Effect.fn("Command.stats")(
 )
 
 /** Prints where the bytes of the server's database are. */
-const runOver = Effect.fn("Command.stats.over")(function* (server: Server, wanted: Wanted) {
+const runOver = Effect.fn("Command.stats.over")(function* (server: Server, wanted: StatsRequest) {
   const { stats } = yield* Effect.promise(() => import("../host/RemoteHost.ts"))
   yield* print(yield* stats(server, wanted), wanted)
 })

@@ -57,14 +57,14 @@ export const fork = verb({
   run: (given) => withSessions(runFork(given))
 })
 
-interface Given {
+interface BranchFlags {
   readonly summary: boolean
   readonly json: boolean
 }
 
 const summary = Flags.toggle("summary", "let the model summarise the branch that is left, for the new one")
 
-const runBranch = Effect.fn("Command.branch")(function* (session: string, message: string, given: Given) {
+const runBranch = Effect.fn("Command.branch")(function* (session: string, message: string, given: BranchFlags) {
   const output = yield* Output
   const { id: sessionID } = yield* SessionReference.resolve(session, yield* Folder.current)
   const messageID = yield* SessionReference.resolveMessage(sessionID, message)
@@ -106,7 +106,6 @@ export const branch = verb({
   }
 })
 
-/** One node as JSON, as the facade returns it. */
 const nodeJson = (node: TreeNode, terminal = false): string => jsonLine(node, terminal)
 
 /** Levels that are indented; deeper ones stay at the last level. */

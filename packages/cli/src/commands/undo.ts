@@ -27,7 +27,6 @@ const words: Readonly<Record<UndoneFile["action"], string>> = {
 const fileLine = ({ action, path, reason }: UndoneFile): string =>
   `${words[action].padEnd(9)}  ${oneLine(path, 400)}${reason === undefined ? "" : `: ${oneLine(reason, 400)}`}\n`
 
-/** A line for each file. */
 export const fileLines = ({ files }: Undone): string => {
   const rest = files.length - shown
   return `${files.slice(0, shown).map(fileLine).join("")}${rest > 0 ? `and ${many(rest, "more file")}; --json lists them\n` : ""}`

@@ -291,7 +291,6 @@ interface RetentionSettings {
 /** A shared space; without `agents`, it accepts every agent. */
 interface SharedSpace {
   readonly agents?: ReadonlyArray<string>
-  /** Who reads its files. */
   readonly read: Audience
   /** Who may send prompts to its agents through the space's socket; default: its owner. */
   readonly write?: Audience

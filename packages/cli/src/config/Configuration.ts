@@ -32,10 +32,8 @@ export const placesOf = (env: Env, home: string, cwd: string): Places => {
     : { userFolder, file: resolve(cwd, given), named: true }
 }
 
-/** The places of this environment. */
 export const places = Effect.sync(() => placesOf(process.env, homedir(), process.cwd()))
 
-/** The settings and the user's folder. */
 export type Configured = Config.Settings & Pick<Places, "userFolder">
 
 /** The value of DAYBOOK_NAMING, which takes precedence over the file. */

@@ -246,7 +246,6 @@ const WrittenModel = Schema.Struct({
   )
 }).pipe(shaped("a map of name, context, output, price, input and thinking"))
 
-/** One provider as it is written. */
 export const WrittenProvider = Schema.Struct({
   api: optional(api),
   baseURL: optional(address),
@@ -344,7 +343,6 @@ const modelOf = ({ context, input, name, output, price, thinking }: typeof Writt
     variants: typeof thinking === "object" ? thinking : undefined
   })
 
-/** A provider with the variables of the environment. */
 export const providerOf = (
   { api, baseURL, headers, key, models, profile }: WrittenProvider,
   environment: Environment

@@ -42,7 +42,6 @@ export const folder = (root: string, segments: ReadonlyArray<string>): string | 
   return path
 }
 
-/** Checks that the root exists. */
 export const checkRoot = (root: string): void => {
   let found
   try {

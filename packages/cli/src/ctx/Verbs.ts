@@ -97,7 +97,6 @@ export const rowText = (row: Row, terminal: boolean): string => {
   return `${head(row)}\n${body === "" ? "" : `\n${body}\n`}\n`
 }
 
-/** The output of a command. */
 export interface Out {
   readonly terminal: boolean
   /** Waits for the reader. */

@@ -34,7 +34,6 @@ const groupNumber = (name: string): Effect.Effect<number, UsageError> =>
     )
   )
 
-/** The configured shared spaces. */
 export const shared: Effect.Effect<SharedSpaces, UsageError> = Effect.flatMap(Configuration.load, ({ shared = {} }) =>
   Effect.all(
     Record.map(shared, ({ group, ...space }) =>

@@ -1,6 +1,6 @@
 /**
  * Builds the whole runtime on one database, with the environment's providers, the user's configuration and the person at
- * the terminal. Spec: CL-70..CL-74 in specs/cli.md.
+ * the terminal. Spec: CL-70..CL-73 in specs/cli.md.
  */
 import { homedir } from "node:os"
 import { join } from "node:path"

@@ -90,7 +90,6 @@ declare const DAYBOOK_VERSION: string
 declare const DAYBOOK_INSPECTOR_SCRIPT: string
 declare const DAYBOOK_INSPECTOR_STYLE: string
 
-/** Where and how to serve HTTP. */
 export interface HttpRequest {
   readonly host: string
   readonly port: number

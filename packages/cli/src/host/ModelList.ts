@@ -14,10 +14,8 @@ export const modelOptions = Effect.flatMap(Configuration.load, ({ providers = {}
   Models.fromConfiguration(providers)
 )
 
-/** The resolver of these models. */
 export const modelsLayer = Layer.effect(ModelResolver, Effect.flatMap(modelOptions, Models.make))
 
-/** One model, and the setting that it needs. */
 interface ListedModel {
   readonly model: string
   readonly name: string

@@ -5,7 +5,7 @@
 import type { Decision, OpenPermission } from "@daybook/api/group/WorkApi"
 import { Chunk, Effect, Layer, Option, Stream } from "effect"
 import * as Client from "@daybook/client/DaybookClient"
-import { DaybookClient, type Measuring } from "@daybook/client/DaybookClient"
+import { DaybookClient, type StatsScope } from "@daybook/client/DaybookClient"
 import * as RemoteSessions from "@daybook/client/RemoteSessions"
 import { Agents } from "@daybook/core/agent/Agents"
 import { ModelResolver } from "@daybook/core/model/ModelResolver"
@@ -58,7 +58,6 @@ const log = Layer.effect(
   })
 )
 
-/** All nodes of a session's tree. */
 const nodes = ({ tree }: Sessions["Type"], sessionID: SessionID) =>
   Stream.paginateChunkEffect(undefined as number | undefined, (cursor) =>
     Effect.map(tree({ sessionID, limit: 500, cursor }), (page) => [
@@ -124,7 +123,6 @@ const absent = Layer.mergeAll(
 /** The client of this server. A command does not wait for a server that is not there. */
 const clientOf = ({ token, url }: Server) => Client.layer({ baseUrl: url, token, giveUpAfter: "10 seconds" })
 
-/** The services of verbs, over this server. */
 export const layer = (server: Server) =>
   Layer.mergeAll(log, store, inbox, naming, absent, Identifiers.layer).pipe(
     Layer.provideMerge(RemoteSessions.layer),
@@ -132,7 +130,7 @@ export const layer = (server: Server) =>
   )
 
 /** The figures of the database, or of one session of it. */
-export const stats = (server: Server, what: Measuring) =>
+export const stats = (server: Server, what: StatsScope) =>
   Effect.flatMap(DaybookClient, (client) => client.stats(what)).pipe(Effect.provide(clientOf(server)))
 
 /** Errors of the connection become defects; errors of a search stay errors. */
@@ -156,26 +154,22 @@ export const search = (server: Server) =>
     )
   ).pipe(Layer.provide(clientOf(server)))
 
-/** What bounds a session. */
 export const limits = (server: Server, sessionID: SessionID) =>
   Effect.flatMap(DaybookClient, (client) => client.limits(sessionID)).pipe(Effect.provide(clientOf(server)))
 
-/** The calls that wait for a permission. */
 export const permissions = (server: Server) =>
   Effect.flatMap(DaybookClient, (client) => client.permissions).pipe(Effect.provide(clientOf(server)))
 
-/** Decides about one open permission. */
 export const decide = (server: Server, { ask, sessionID }: OpenPermission, decision: Decision) =>
   Effect.flatMap(DaybookClient, (client) => client.decide(sessionID, ask, decision)).pipe(
     Effect.provide(clientOf(server))
   )
 
-/** The open live shells. */
 export const shells = (server: Server) =>
   Effect.flatMap(DaybookClient, (client) => client.shells).pipe(Effect.provide(clientOf(server)))
 
 /** Which events of live shells to read. */
-interface Watched {
+interface ShellEventsQuery {
   /** Undefined: those of all sessions. */
   readonly sessionID: SessionID | undefined
   /** A sequence number of the session, else a position. */
@@ -184,7 +178,7 @@ interface Watched {
 }
 
 /** The events of live shells, without pruned ones. */
-export const watched = (server: Server, { after, follow, sessionID }: Watched) =>
+export const watched = (server: Server, { after, follow, sessionID }: ShellEventsQuery) =>
   Stream.unwrap(
     Effect.map(DaybookClient, (client) => {
       const from = (cursor: string | undefined): ReturnType<typeof client.follow> =>

@@ -50,8 +50,7 @@ export const makeNotes = () => {
     })
 }
 
-/** Started work on a session. */
-export interface Started<E> {
+export interface StartedWork<E> {
   /** The cursor from which its events are shown. */
   readonly after: number
   /** Returns when no more events are expected; fails as the work failed. */
@@ -70,7 +69,7 @@ export interface FollowOptions<E, E2, R> {
   /** Show the model's reasoning (default: true). */
   readonly reasoning?: boolean
   /** Starts the work. Deltas are already subscribed to. */
-  readonly start: Effect.Effect<Started<E>, E2, R>
+  readonly start: Effect.Effect<StartedWork<E>, E2, R>
 }
 
 type Item =
@@ -161,7 +160,7 @@ const listen = Effect.fnUntraced(function* (queue: Queue.Enqueue<Item>, sessionI
 const watch = Effect.fnUntraced(function* <E>(
   run: Followed,
   queue: Queue.Enqueue<Item>,
-  { after, done }: Started<E>,
+  { after, done }: StartedWork<E>,
   signal: Effect.Effect<void>
 ) {
   const { sessionID } = run
@@ -385,7 +384,7 @@ export const resumed = <E>(sessionID: SessionID, resume: Effect.Effect<void, E>)
   Effect.gen(function* () {
     const log = yield* EventLog
     const after = yield* log.latest(sessionID)
-    return { after, done: resume } satisfies Started<E>
+    return { after, done: resume } satisfies StartedWork<E>
   })
 
 /**
@@ -399,5 +398,5 @@ export const admitted = (prompt: PromptOptions & { readonly id: MessageID }) =>
     return {
       after: (input.promotedSeq ?? input.admittedSeq) - 1,
       done: Effect.asVoid(sessions.wait(prompt.sessionID))
-    } satisfies Started<unknown>
+    } satisfies StartedWork<unknown>
   })

@@ -164,7 +164,6 @@ export const modeCounts = Effect.fn("Runtime.modeCounts")(function* (sessionID: 
   if (Option.isSome(owner)) return yield* new SessionBusy({ sessionID, ownerID: owner.value.ownerID })
 })
 
-/** The user's configuration. */
 export const configuration: Effect.Effect<Configured, UsageError> = Effect.flatMap(
   Effect.promise(() => import("../config/Configuration.ts")),
   ({ load }) => load
@@ -256,5 +255,4 @@ const whichSession = (path: string): Effect.Effect<string, UsageError> =>
     )
   )
 
-/** The word of a verb that needs a session. */
 export const sessionWord: Words<string> = { ...one("SESSION"), missing: whichSession }

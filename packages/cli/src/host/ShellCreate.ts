@@ -80,7 +80,7 @@ export const ask = (prompt: string): Effect.Effect<string, UsageError> => {
   )
 }
 
-interface Given {
+interface CreateFlags {
   readonly cwd: string | undefined
   readonly ssh: string | undefined
   readonly key: string | undefined
@@ -100,12 +100,11 @@ interface Given {
 
 const refuse = (message: string) => new UsageError({ message })
 
-/** The fields that have a value. */
 const present = (fields: Readonly<Record<string, unknown>>) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 
 /** Options of one transport that are given with another one. */
-const strays = (given: Given): ReadonlyArray<string> => {
+const strays = (given: CreateFlags): ReadonlyArray<string> => {
   const ofSsh = [
     ["--key", given.key !== undefined],
     ["--agent", given.agent],
@@ -121,7 +120,7 @@ const strays = (given: Given): ReadonlyArray<string> => {
 
 const address = /^(?<user>[^@\s]+)@(?:\[(?<ip>[^\]\s]+)\]|(?<host>[^:@[\]\s]+))(?::(?<port>\d{1,5}))?$/
 
-const sshOf = Effect.fnUntraced(function* (given: Given, written: string) {
+const sshOf = Effect.fnUntraced(function* (given: CreateFlags, written: string) {
   const { host, ip, port, user } = address.exec(written)?.groups ?? {}
   if (user === undefined) {
     return yield* refuse(`--ssh: expected USER@HOST or USER@HOST:PORT, got "${oneLine(written, 80)}"`)
@@ -145,7 +144,7 @@ const sshOf = Effect.fnUntraced(function* (given: Given, written: string) {
   return yield* decode(Target, { ...target, ...(secret === undefined ? {} : { [secretName]: secret }) })
 })
 
-const targetOf = Effect.fnUntraced(function* (given: Given) {
+const targetOf = Effect.fnUntraced(function* (given: CreateFlags) {
   if (given.ssh !== undefined && given.docker !== undefined) {
     return yield* refuse("--ssh and --docker exclude each other")
   }
@@ -172,7 +171,7 @@ const namesOf = (list: string | undefined) =>
     .map((name) => name.trim())
     .filter((name) => name !== "")
 
-const requestOf = Effect.fnUntraced(function* (given: Given) {
+const requestOf = Effect.fnUntraced(function* (given: CreateFlags) {
   const lists = yield* decode(ShellLists, present({ allow: namesOf(given.allow), deny: namesOf(given.deny) }))
   const isLocal = given.ssh === undefined && given.docker === undefined
   const workspace = isLocal && given.workspace !== undefined ? resolve(given.workspace) : given.workspace
@@ -193,7 +192,7 @@ const requestOf = Effect.fnUntraced(function* (given: Given) {
 })
 
 /** Flags by the options that they set. */
-const flagsOf = ({ docker }: Given) => ({
+const flagsOf = ({ docker }: CreateFlags) => ({
   host: "--ssh",
   port: "--ssh",
   user: docker !== undefined ? "--user" : "--ssh",
@@ -210,7 +209,7 @@ const flagsOf = ({ docker }: Given) => ({
   deny: "--deny"
 })
 
-export const run = Effect.fn("Command.shell.create")(function* (given: Given) {
+export const run = Effect.fn("Command.shell.create")(function* (given: CreateFlags) {
   const output = yield* Output
   const created = Effect.flatMap(requestOf(given), (request) => withStarted((host) => host.create(request)))
   const id = yield* Effect.catchTag(created, "InvalidOption", asFlag(flagsOf(given)))

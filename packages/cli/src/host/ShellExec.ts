@@ -71,7 +71,6 @@ export const checkpointTable = (checkpoints: ReadonlyArray<Checkpoint>): string 
 
 const files = (count: number): string => `${count} ${count === 1 ? "file" : "files"}`
 
-/** The account of a restore. */
 export const restoredText = (restored: Restored): string => {
   const { added, changed, deleted, files_changed: count } = restored
   const named = added.length + changed.length + deleted.length
@@ -93,7 +92,6 @@ interface ShellCommand {
   readonly timeoutSeconds: number
   /** Sends stdin to the command. */
   readonly input: boolean
-  /** Prints the output while the command runs. */
   readonly live: boolean
   /** Takes the output while the command runs. */
   readonly print: (printed: Printed) => Effect.Effect<void, OutputClosed | OutputFailed>
@@ -145,7 +143,7 @@ export const runCommand = Effect.fnUntraced(function* (host: HostClient, given: 
   return result ?? (yield* new HostLost({ details: "it did not report the end of the command" }))
 }, Effect.scoped)
 
-interface Given {
+interface ExecFlags {
   readonly id: string
   readonly words: ReadonlyArray<string>
   readonly timeout: number | undefined
@@ -167,7 +165,7 @@ const keepOf = (head: number | undefined, tail: number | undefined) => {
 }
 
 /** The budget of the options; undefined without any. */
-const budgetOf = Effect.fnUntraced(function* (given: Given) {
+const budgetOf = Effect.fnUntraced(function* (given: ExecFlags) {
   const { context, grep: pattern, head, maxChars: characters, tail } = given
   if (context !== undefined && pattern === undefined) return yield* refuse("--context needs --grep")
   const budget = {
@@ -179,7 +177,7 @@ const budgetOf = Effect.fnUntraced(function* (given: Given) {
 })
 
 /** Flags by the options that they set. */
-const flagsOf = ({ head }: Given) => ({
+const flagsOf = ({ head }: ExecFlags) => ({
   "grep.pattern": "--grep",
   "grep.context": "--context",
   "keep.head": "--head",
@@ -192,7 +190,7 @@ const flagsOf = ({ head }: Given) => ({
 
 const line = (text: string): string => (text === "" ? "" : `${text}\n`)
 
-const executed = Effect.fnUntraced(function* (given: Given) {
+const executed = Effect.fnUntraced(function* (given: ExecFlags) {
   const output = yield* Output
   const { id, json, stdin, words } = given
   if (words.length === 0) return yield* refuse("shell exec: COMMAND is missing; daybook help shell exec tells more")
@@ -220,6 +218,6 @@ const executed = Effect.fnUntraced(function* (given: Given) {
   if (result.exit_code !== 0) return yield* new CommandEnded({ code: result.exit_code })
 }, Effect.scoped)
 
-export const run = Effect.fn("Command.shell.exec")((given: Given) =>
+export const run = Effect.fn("Command.shell.exec")((given: ExecFlags) =>
   Effect.catchTag(executed(given), "InvalidOption", asFlag(flagsOf(given)))
 )

@@ -41,7 +41,6 @@ export const placeOf = (database: string): ShellHostPlace => {
   return { root, name, folder, socket: join(root, name), log: join(folder, "log"), database: real(database) }
 }
 
-/** The place of this environment. */
 export const place = Effect.map(DatabasePath.path, placeOf)
 
 /** A sandbox hides only what exists. Through the socket of a host that is started later, a command would leave the sandbox. */

@@ -23,7 +23,6 @@ import * as ShellsHost from "./ShellsHost.ts"
 
 const mostConnections = 256
 
-/** Closes the connection of a handler. */
 const closed = Effect.map(
   Effect.serviceOption(NodeSocket.NetSocket),
   Option.map((net) => net.destroy())

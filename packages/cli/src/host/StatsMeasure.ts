@@ -13,7 +13,6 @@ import { SessionStore } from "@daybook/log/store/SessionStore"
 import { oneLine, pad } from "../render/Plain.ts"
 import { many, sizeText } from "../support/Amounts.ts"
 
-/** The totals of several cuts. */
 interface Totals {
   readonly sessions: number
   readonly events: number
@@ -35,7 +34,6 @@ const row = (cells: ReadonlyArray<string>, last: string): string =>
 
 export const heading = row(["SESSION", "EVENTS", "BYTES", "UP TO"], "HELD BACK BY")
 
-/** One session's line of the table. */
 export const cutLine = ({ bytes, events, held, sessionID, to }: Cut): string =>
   row(
     [oneLine(sessionID, 110), String(events), sizeText(bytes), events === 0 ? "-" : String(to)],
@@ -55,8 +53,7 @@ export const cutJson = ({ bytes, events, floor, held, sessionID, to }: Cut) => (
 export const totalsLine = ({ bytes, events, sessions }: Totals, frees: number): string =>
   `${many(sessions, "session")}, ${many(events, "event")}, ${sizeText(bytes)} of events; removing them frees an estimated ${sizeText(frees)}\n`
 
-/** What to measure. */
-interface Measuring {
+interface MeasureRequest {
   readonly database: string
   readonly sessionID: SessionID | undefined
   readonly exact: boolean
@@ -70,14 +67,12 @@ const prunable = (filename: string, sessions: ReadonlyArray<SessionID> | undefin
     return { ...totals, frees: Retention.estimatedBytes(totals) } satisfies Prunable
   }).pipe(Effect.provide(Store.layerReading({ filename })))
 
-/** What the session did. */
 const metricsOf = (filename: string, sessionID: SessionID) =>
   Effect.gen(function* () {
     return yield* (yield* SessionStore).metrics(sessionID, yield* Clock.currentTimeMillis)
   }).pipe(Effect.provide(Store.layerReading({ filename })))
 
-/** Measures a database, or one session of it. */
-export const measure = Effect.fn("StatsMeasure.measure")(function* (what: Measuring) {
+export const measure = Effect.fn("StatsMeasure.measure")(function* (what: MeasureRequest) {
   const { database, sessionID } = what
   const measured = yield* stats(what)
   const sessions = sessionID === undefined ? undefined : [sessionID]

@@ -1,6 +1,6 @@
 /**
  * Reads and asks for the person's trust decision about the project that a command works in, and shows it.
- * Spec: CL-160..CL-165 in specs/cli.md, specs/trust.md.
+ * Spec: CL-160..CL-165 in specs/cli.md, specs/security.md.
  */
 import { homedir } from "node:os"
 import { join } from "node:path"
@@ -137,7 +137,6 @@ export const storeOf = ({ trust }: Pick<Configuration.Configured, "trust">) =>
     })
   )
 
-/** The store of decisions, with the person's configuration. */
 export const store = Effect.flatMap(Configuration.load, storeOf)
 
 /** Projects that this process has asked about or noted. */

@@ -6,7 +6,6 @@ import { Predicate } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Values"
 import { oneLine, visible } from "./Plain.ts"
 
-/** A started call. */
 export interface Call {
   readonly tool: string
   readonly input: JsonRecord
@@ -66,7 +65,6 @@ const subject = ({ input, tool }: Call): string | undefined => {
   }
 }
 
-/** The call on one line. */
 export const callText = (call: Call, cells = 110): string => {
   const what = subject(call) ?? (Object.keys(call.input).length === 0 ? "" : JSON.stringify(call.input))
   return oneLine(`${call.tool} ${what}`, cells)
@@ -92,7 +90,6 @@ export const commandFailure = ({ tool }: Call, structured: JsonRecord): string |
   return typeof exitCode === "number" && exitCode !== 0 ? `exit code ${exitCode}` : undefined
 }
 
-/** A removed or added line. */
 interface ChangedLine {
   readonly sign: "+" | "-" | " "
   readonly text: string

@@ -125,7 +125,6 @@ const summary = (event: SessionEvent): string => {
   }
 }
 
-/** The changed parts of a request. */
 const framed = ({ data }: EventOfType<"session.next.request.framed">): string => {
   const { baselineSeq, hash, settings, system, tools } = data
   const changed = [

@@ -13,7 +13,6 @@ interface Failure {
   readonly sentence: string | undefined
 }
 
-/** The exit codes. */
 export const exitCode = {
   ok: 0,
   failed: 1,
@@ -166,7 +165,6 @@ const advices = new Map([
   ["io", "check the disk, then try again"]
 ])
 
-/** The failure for an error of an effect. */
 export const failureOf = (error: unknown): Failure => {
   if (Predicate.isTagged(error, "OutputClosed")) return { code: exitCode.ok, sentence: undefined }
   const tag = Predicate.hasProperty(error, "_tag") && typeof error._tag === "string" ? error._tag : undefined
@@ -203,7 +201,6 @@ const keys: ReadonlyArray<readonly [providerID: string, variable: string]> = [
   ["openai-compatible", "DAYBOOK_API_KEY (of the server at DAYBOOK_BASE_URL)"]
 ]
 
-/** The variable that holds a provider's address. */
 const addresses: ReadonlyArray<readonly [providerID: string, variable: string]> = [
   ["anthropic", "ANTHROPIC_BASE_URL, if it is set"],
   ["openai", "OPENAI_BASE_URL, if it is set"],

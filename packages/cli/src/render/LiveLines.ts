@@ -27,12 +27,12 @@ export interface Region {
 }
 
 /** Prefix and style of a channel's rows. */
-export interface Look {
+export interface ChannelStyle {
   readonly prefix: string
   readonly paint: (row: string) => string
 }
 
-export type Looks = Readonly<Record<Channel, Look>>
+export type Looks = Readonly<Record<Channel, ChannelStyle>>
 
 /** Nothing is drawn. */
 export const empty: Region = { row: "", channel: "text", drawn: [] }
@@ -210,7 +210,6 @@ export interface RunningCall extends Call {
   readonly output: string
 }
 
-/** The state of the run. */
 export interface Live {
   readonly startedAt: number
   readonly phase: Phase

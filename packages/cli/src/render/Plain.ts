@@ -174,7 +174,6 @@ export const oneLine = (text: string, cells = 120): string => {
   return cut(seen.length < text.length ? `${flat}…` : flat, cells)
 }
 
-/** Indents every line. */
 export const indent = (text: string, by: string): string => text.replaceAll(/^(?=.)/gm, by)
 
 /** `2026-11-21 21:15:03Z`: in UTC, and says so. */

@@ -20,7 +20,7 @@ export interface Write extends Piece {
 }
 
 /** How the prompt's activity ended. */
-export interface Settled {
+export interface ActivityEnd {
   readonly outcome: "completed" | "failed" | "interrupted"
   readonly error: { readonly type: string; readonly message: string } | undefined
 }
@@ -33,15 +33,12 @@ interface OpenText {
   readonly pending: string
 }
 
-/** Options of the view. */
 export interface Options {
   /** The followed prompt; without one, everything is shown. */
   readonly promptID?: MessageID | undefined
-  /** stdout is a terminal. */
   readonly terminal?: boolean
   /** Running calls are shown live, so only their end is a line; reasoning is shown as it arrives. */
   readonly live?: boolean
-  /** Show reasoning. */
   readonly reasoning?: boolean
   readonly style?: Style
 }
@@ -49,9 +46,9 @@ export interface Options {
 export interface RunView extends Required<Options> {
   /** The prompt has been promoted: later events belong to its turn. */
   readonly promoted: boolean
-  readonly settled: Settled | undefined
+  readonly settled: ActivityEnd | undefined
   /** The last activity that settled before the promotion. */
-  readonly elsewhere: Settled | undefined
+  readonly elsewhere: ActivityEnd | undefined
   /** Texts that deltas have started and no durable event has ended, by message and text. */
   readonly open: ReadonlyMap<string, OpenText>
   /** The text that was written to stdout last. */
@@ -345,7 +342,10 @@ const note = (view: RunView, text: string): Step => {
 
 const onSettled = (
   view: RunView,
-  data: { readonly outcome: Settled["outcome"]; readonly error?: { readonly type: string; readonly message: string } }
+  data: {
+    readonly outcome: ActivityEnd["outcome"]
+    readonly error?: { readonly type: string; readonly message: string }
+  }
 ): Step => {
   const settled = { outcome: data.outcome, error: data.error }
   if (!view.promoted) return [{ ...view, elsewhere: settled }, []]

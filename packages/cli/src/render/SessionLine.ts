@@ -29,7 +29,6 @@ export const sessionTable = (sessions: ReadonlyArray<Session>, waiting: Readonly
     ])
   )
 
-/** The limits of a budget as text. */
 export const limits = ({ cost, tokens }: Budget): string => {
   const each = [cost === undefined ? [] : [`$${cost}`], tokens === undefined ? [] : [`${tokens} tokens`]].flat()
   return each.length === 0 ? "no limit" : each.join(", ")
@@ -45,7 +44,6 @@ export const metricsText = ({ cost, durationMs, tokens, toolCalls, turns }: Sess
     `$${cost.toFixed(4)}`
   ].join(", ")
 
-/** The facts of a session, a line each. */
 export const sessionHead = (session: Session, metrics?: SessionMetrics): string => {
   const { origin, prunedSeq: pruned, tokens } = session
   const problem = problemOfActivity(session)

@@ -12,7 +12,6 @@ export interface Style {
 
 const sgr = (on: number, off: number) => (text: string) => (text === "" ? "" : `\u001b[${on}m${text}\u001b[${off}m`)
 
-/** Styles for a terminal. */
 export const coloured: Style = {
   dim: sgr(2, 22),
   strong: sgr(1, 22),

@@ -16,13 +16,13 @@ import type { Theme } from "./Theme.ts"
 export const moment = 300
 
 /** When a question was drawn, and the last key that was typed for something else. */
-export interface Shown {
+export interface DrawnQuestion {
   readonly at: number
   readonly lastKey: number
 }
 
 /** Whether a key that comes now is an answer. */
-export const listens = ({ at, lastKey }: Shown, now: number): boolean => now - Math.max(at, lastKey) >= moment
+export const listens = ({ at, lastKey }: DrawnQuestion, now: number): boolean => now - Math.max(at, lastKey) >= moment
 
 /** What a permission question waits for. */
 export type Mode =
@@ -130,7 +130,6 @@ export const answered = ({ answers, pending }: Questions, typed: string): Questi
   return all.length < pending.questions.length ? { pending, answers: all } : all
 }
 
-/** The question that is open, in lines. */
 export const questionLines = (
   { answers, pending }: Questions,
   { columns }: Size,
@@ -148,7 +147,6 @@ export const questionLines = (
   ]
 }
 
-/** One thing to choose. */
 export interface Choice {
   readonly value: string
   readonly label: string
@@ -175,7 +173,6 @@ export const matching = ({ choices, filter }: List): ReadonlyArray<Choice> => {
   })
 }
 
-/** The choice under the bar. */
 export const chosen = (list: List): Choice | undefined => matching(list)[list.at]
 
 /** A key moves the bar or changes the filter. Enter and Esc are the caller's. */

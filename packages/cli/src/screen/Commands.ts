@@ -1,5 +1,5 @@
 /**
- * The commands of the screen. Those that only print are the command line's own verbs, for this session. Spec: SC-530..SC-533 in
+ * The commands of the screen. Those that only print are the command line's own verbs, for this session. Spec: SC-530..SC-532 in
  * specs/screen.md.
  */
 import { Chunk, Effect, Option, Stream } from "effect"
@@ -21,7 +21,7 @@ import { readModel } from "../host/Runtime.ts"
 import type { Choice } from "./Ask.ts"
 
 /** What a list is for. */
-export interface Choosing {
+export interface ChoiceRequest {
   readonly title: string
   readonly choices: ReadonlyArray<Choice>
   readonly preview?: (choice: Choice) => Effect.Effect<ReadonlyArray<string>, unknown, Services>
@@ -37,10 +37,8 @@ export interface Desk {
   /** The keys, as help lists them. */
   readonly keys: string
   readonly note: (text: string) => void
-  readonly choose: (choosing: Choosing) => Effect.Effect<Choice | undefined>
-  /** Puts a text into the editor. */
+  readonly choose: (choosing: ChoiceRequest) => Effect.Effect<Choice | undefined>
   readonly edit: (text: string) => void
-  /** Shows another session, or a new one. */
   readonly show: (session: Session | undefined) => Effect.Effect<void>
   /** The model or agent of the next session, while there is none. */
   readonly prefer: (next: { readonly model?: ModelRef; readonly agent?: string }) => void
@@ -87,10 +85,8 @@ const listed = Effect.fnUntraced(function* (directory: string) {
   return [...own, ...all.items.filter(({ id, parentID }) => parentID === undefined && !known.has(id))]
 })
 
-/** Messages of a preview. */
 const previewed = 8
 
-/** What was said, on a line. */
 const previewOf = (message: Message): ReadonlyArray<string> => {
   if (message.type === "user") return [`▌ ${oneLine(message.text, 200)}`]
   if (message.type !== "assistant") return []
@@ -154,7 +150,6 @@ const models = Effect.gen(function* () {
   return models.map(({ model, name }): Choice => ({ value: model, label: model, about: name }))
 })
 
-/** What to do to get a language model. */
 export const noModel =
   "no language model is configured, so the offline model answers, a fixed program: daybook setup keeps a key, or set " +
   "ANTHROPIC_API_KEY, OPENAI_API_KEY or the key of another provider, and start daybook again; daybook models lists the variables"
@@ -285,7 +280,6 @@ const help = (desk: Desk) =>
     desk.print(`${rows.join("")}${desk.keys === "" ? "" : `\n${desk.keys}`}`)
   })
 
-/** All commands, as help lists them. */
 export const commands: ReadonlyArray<SlashCommand> = [
   { name: "help", about: "commands and keys", run: help },
   { name: "new", about: "begin a new session here", run: (desk) => desk.show(undefined) },

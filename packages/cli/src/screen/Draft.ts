@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { dataFolder } from "../support/Paths.ts"
 
 /** What was being written, and for which session. */
-export interface Left {
+export interface SavedDraft {
   readonly text: string
   readonly sessionID: string | undefined
   /** Removes its files: another draft holds the text now. */
@@ -21,7 +21,7 @@ export interface Draft {
   readonly keep: (text: string, sessionID: string | undefined) => void
 }
 
-export const none: Left = { text: "", sessionID: undefined, taken: () => undefined }
+export const none: SavedDraft = { text: "", sessionID: undefined, taken: () => undefined }
 
 /** Larger texts are not kept at each key. */
 const longest = 1_000_000
@@ -48,7 +48,7 @@ const abandoned = (folder: string, prefix: string): ReadonlyArray<string> =>
     .map((name) => join(folder, name))
 
 /** Finds the text that screens of this folder left. */
-export const recover = (directory: string, env: NodeJS.ProcessEnv = process.env): Left => {
+export const recover = (directory: string, env: NodeJS.ProcessEnv = process.env): SavedDraft => {
   try {
     const left = abandoned(folderOf(env), prefixOf(directory))
     const all = left.map((path) => readFileSync(path, "utf8").split("\n"))
@@ -63,7 +63,6 @@ export const recover = (directory: string, env: NodeJS.ProcessEnv = process.env)
   }
 }
 
-/** The draft of this process in a folder. */
 export const make = (directory: string, env: NodeJS.ProcessEnv = process.env): Draft => {
   const folder = folderOf(env)
   const path = join(folder, `${prefixOf(directory)}.${process.pid}`)

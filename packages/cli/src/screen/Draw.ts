@@ -10,7 +10,7 @@ import { liveLines, fit } from "../render/LiveLines.ts"
 import { oneLine, visible, rowsAtWords } from "../render/Plain.ts"
 import * as Markdown from "./Markdown.ts"
 import type { Theme } from "./Theme.ts"
-import type { Block, EndedCall, OpenText, View, Waiting } from "./View.ts"
+import type { Block, EndedCall, OpenText, View, WaitingPrompt } from "./View.ts"
 
 export interface Size {
   readonly columns: number
@@ -18,7 +18,7 @@ export interface Size {
 }
 
 /** What of the finished work is shown in full. */
-export interface Shown {
+export interface Details {
   readonly thinking: boolean
   readonly results: boolean
 }
@@ -90,8 +90,7 @@ export const unfolded = (ended: EndedCall, columns: number, theme: Theme): Reado
   ...resultLines(ended, { columns, theme, whole: true })
 ]
 
-/** A complete block, in lines. */
-export const blockLines = (block: Block, columns: number, theme: Theme, shown: Shown): ReadonlyArray<string> => {
+export const blockLines = (block: Block, columns: number, theme: Theme, shown: Details): ReadonlyArray<string> => {
   const { bad, dim } = theme.style
   switch (block.type) {
     case "prompt":
@@ -131,7 +130,7 @@ const openLines = ({ channel, open, said }: OpenText, columns: number, theme: Th
   return ["", ...rows.slice(-6).map((row) => theme.style.dim(`> ${row}`))]
 }
 
-const waitingLine = ({ delivery, text }: Waiting, columns: number): string =>
+const waitingLine = ({ delivery, text }: WaitingPrompt, columns: number): string =>
   fit(`⋯ ${delivery === "queue" ? "queued" : "joins"}: ${oneLine(text, columns)}`, columns)
 
 /** Waiting prompts that are shown, at most. */
@@ -154,7 +153,7 @@ export const workLines = (
   now: number,
   size: Size,
   theme: Theme,
-  { asks, shown, stopping }: { readonly shown: Shown; readonly stopping: boolean; readonly asks: boolean }
+  { asks, shown, stopping }: { readonly shown: Details; readonly stopping: boolean; readonly asks: boolean }
 ): ReadonlyArray<string> => {
   const { columns } = size
   const texts = [...view.texts.values()].flatMap((text) => openLines(text, columns, theme, shown.thinking))

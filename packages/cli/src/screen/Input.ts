@@ -16,7 +16,6 @@ import type { Choice } from "./Ask.ts"
 import type { Size } from "./Draw.ts"
 import type { Theme } from "./Theme.ts"
 
-/** A command that the editor completes. */
 export interface Completed {
   readonly name: string
   readonly about: string

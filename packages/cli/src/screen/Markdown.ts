@@ -46,7 +46,7 @@ const pieceOf = (open: Open, text: string, fence: string | undefined): Piece => 
   inside: { before: open.fence !== undefined, after: fence !== undefined }
 })
 
-interface Cut {
+interface Boundary {
   /** Where the rest begins. */
   readonly at: number
   /** The code block that the rest is in. */
@@ -55,7 +55,7 @@ interface Cut {
 }
 
 /** Finds the first place at which the open text can be divided. */
-const cutOf = (open: Open): Cut | undefined => {
+const cutOf = (open: Open): Boundary | undefined => {
   let { fence } = open
   let [at, count, before] = [0, 0, ""]
   for (;;) {

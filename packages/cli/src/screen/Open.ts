@@ -26,7 +26,7 @@ import * as Screen from "./Screen.ts"
 import { Words } from "./Words.ts"
 
 /** What the words after `daybook` say. */
-export interface Wanted {
+export interface OpenRequest {
   /** An id or the beginning of one, a title, or AGENT/SESSION. */
   readonly session: string | undefined
   /** Go on with the last session here. */
@@ -56,7 +56,7 @@ const named = Effect.fnUntraced(function* (text: string, directory: string) {
 
 /** The session to begin with, and the one that is offered. */
 const sessionsOf = Effect.fnUntraced(function* (
-  { goOn, session }: Wanted,
+  { goOn, session }: OpenRequest,
   directory: string,
   left: string | undefined
 ) {
@@ -85,12 +85,12 @@ const recalled = Effect.gen(function* () {
 })
 
 /** Opens the screen, until the person leaves. */
-export const open = (wanted: Wanted) =>
+export const open = (wanted: OpenRequest) =>
   Effect.flatMap(RunMode.flags.allow.read(wanted.allow), (allow) =>
     inMode({ ...wanted, allow })(opened(wanted).pipe(told(wanted.trust)))
   )
 
-const opened = (wanted: Wanted) =>
+const opened = (wanted: OpenRequest) =>
   Effect.gen(function* () {
     if (!wanted.plain && !canOpen()) return yield* noTerminal()
     const directory = yield* Folder.current

@@ -43,7 +43,7 @@ export interface Options {
   readonly offered: Session | undefined
   readonly preferred: Talk.Preferred
   /** What an earlier screen left in its editor. */
-  readonly left: Draft.Left
+  readonly left: Draft.SavedDraft
   readonly asks: Asks
   /** Earlier prompts, the newest first. */
   readonly recalled: Effect.Effect<ReadonlyArray<string>>
@@ -53,12 +53,11 @@ export interface Options {
   readonly verb: (words: ReadonlyArray<string>) => Effect.Effect<void, unknown, Output>
 }
 
-/** A list that is open. */
-interface Choosing {
+interface OpenList {
   list: Ask.List
   preview: ReadonlyArray<string>
   previewOf: string | undefined
-  readonly load: Commands.Choosing["preview"]
+  readonly load: Commands.ChoiceRequest["preview"]
   readonly done: (choice: Ask.Choice | undefined) => void
 }
 
@@ -97,14 +96,14 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     // Complete lines that are not drawn yet, at the width of the drawing.
     kept: [] as Array<(columns: number) => ReadonlyArray<string>>,
     frame: Frame.empty,
-    shown: { thinking: true, results: false } as Draw.Shown,
+    shown: { thinking: true, results: false } as Draw.Details,
     branch: branchOf(directory),
     lost: [] as ReadonlyArray<string>,
     mode: { type: "keys" } as Ask.Mode,
-    choosing: undefined as Choosing | undefined,
+    choosing: undefined as OpenList | undefined,
     /** The question that is drawn. */
     asked: undefined as Pending | Ask.Questions | undefined,
-    guard: { at: 0, lastKey: 0 } as Ask.Shown,
+    guard: { at: 0, lastKey: 0 } as Ask.DrawnQuestion,
     /** The question that is written above because it does not fit below. */
     keptAsk: undefined as { readonly subject: unknown; readonly mode: Ask.Mode } | undefined,
     hint: "",
@@ -112,7 +111,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     wasRunning: false,
     // The person looks at another window.
     away: false,
-    delivery: "steer" as View.Waiting["delivery"],
+    delivery: "steer" as View.WaitingPrompt["delivery"],
     leaving: false
   }
   let theme = themeOf(process.env, Tty.likelyBackground(process.env))
@@ -147,7 +146,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
   })
   const { act, note, state } = talk
 
-  const submit = (text: string, delivery: View.Waiting["delivery"]) => {
+  const submit = (text: string, delivery: View.WaitingPrompt["delivery"]) => {
     drafts.keep("", undefined)
     if (text.trim() === "") return talk.goOn()
     input.editor.addToHistory(text)
@@ -328,7 +327,6 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     if (bytes !== "") tty.write(bytes)
   }
 
-  /** Removes the frame, so that others can write. */
   const clear = (last = "") => {
     tty.write(Frame.erased(s.frame, tty.columns()) + last)
     s.frame = Frame.empty
@@ -413,7 +411,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     keepDraft()
   }
 
-  const onListKey = (choosing: Choosing, key: string) => {
+  const onListKey = (choosing: OpenList, key: string) => {
     if (matchesKey(key, "enter")) return choosing.done(Ask.chosen(choosing.list))
     if (matchesKey(key, "escape") || matchesKey(key, "ctrl+c")) return choosing.done(undefined)
     choosing.list = Ask.onListKey(choosing.list, key)

@@ -234,7 +234,7 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
     return session
   })
 
-  const prompt = (text: string, delivery: View.Waiting["delivery"]) =>
+  const prompt = (text: string, delivery: View.WaitingPrompt["delivery"]) =>
     act(
       Effect.gen(function* () {
         const session = state.session ?? (yield* create(text))

@@ -33,7 +33,6 @@ export const backgroundNamed = (variable: string | undefined): Background | unde
 const same = (text: string) => text
 const sgr = (on: string, off: string) => (text: string) => (text === "" ? "" : `\u001b[${on}m${text}\u001b[${off}m`)
 
-/** The theme of this terminal. */
 export const themeOf = (env: Readonly<Record<string, string | undefined>>, background: Background): Theme => {
   const style = styleOf(env, true)
   const colour = (code: string) => (style === plain ? same : sgr(code, "39"))

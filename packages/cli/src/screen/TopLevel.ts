@@ -7,7 +7,7 @@ import { oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
 
 /** Options of the screen, as they were typed. */
-export interface Given {
+export interface ScreenOptions {
   readonly session: string | undefined
   readonly goOn: boolean
   readonly model: string | undefined
@@ -58,7 +58,7 @@ export const isTopLevel = (words: ReadonlyArray<string>): boolean => {
 }
 
 /** No option. */
-export const none: Given = {
+export const none: ScreenOptions = {
   session: undefined,
   goOn: false,
   model: undefined,
@@ -73,8 +73,8 @@ export const none: Given = {
 }
 
 /** The options, and the text after `-p`. */
-export const parse = (words: ReadonlyArray<string>): Either.Either<Given, UsageError> => {
-  const given: { -readonly [Name in keyof Given]: Given[Name] } = { ...none }
+export const parse = (words: ReadonlyArray<string>): Either.Either<ScreenOptions, UsageError> => {
+  const given: { -readonly [Name in keyof ScreenOptions]: ScreenOptions[Name] } = { ...none }
   for (let at = 0; at < words.length; at++) {
     const [, name = "", inline] = /^(--?[a-z][a-z-]*)(?:=(.*))?$/s.exec(words[at] ?? "") ?? []
     const [value, toggle] = [values[name], toggles[name]]
@@ -118,7 +118,7 @@ export const verbOf = ({
   rest,
   session,
   trust
-}: Given): ReadonlyArray<string> => [
+}: ScreenOptions): ReadonlyArray<string> => [
   goOn ? "continue" : "prompt",
   ...(session === undefined ? [] : ["--session", session]),
   ...(model === undefined ? [] : ["--model", model]),

@@ -12,7 +12,6 @@ import { type RunningCall, type Phase, phaseAfter } from "../render/LiveLines.ts
 import { oneLine } from "../render/Plain.ts"
 import * as Markdown from "./Markdown.ts"
 
-/** A call that ended. */
 export interface EndedCall {
   readonly call: Call
   /** Why it failed; undefined if it did not. */
@@ -39,13 +38,13 @@ export interface OpenText {
 }
 
 /** A prompt that waits for its turn. */
-export interface Waiting {
+export interface WaitingPrompt {
   readonly text: string
   readonly delivery: "steer" | "queue"
 }
 
 export interface View {
-  readonly waiting: ReadonlyMap<MessageID, Waiting>
+  readonly waiting: ReadonlyMap<MessageID, WaitingPrompt>
   readonly texts: ReadonlyMap<string, OpenText>
   /** Ended texts of the running step: their late deltas are dropped. */
   readonly ended: ReadonlySet<string>

@@ -54,7 +54,6 @@ export const ageOf = (text: string): number | undefined => amount(text, /^(\d+)(
 
 const decimal = ["KB", "MB", "GB", "TB"] as const
 
-/** A count with its noun. */
 export const many = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
 
 /** A size for a person: three digits at most before the point, one after it. */

@@ -4,7 +4,6 @@
  */
 import { delimiter, dirname, isAbsolute, join, normalize, resolve } from "node:path"
 
-/** The process's variables. */
 type Env = Readonly<Record<string, string | undefined>>
 
 /** The person's data folder: `daybook` in `XDG_DATA_HOME`, else in `~/.local/share`. It does not depend on `DAYBOOK_DB`. */

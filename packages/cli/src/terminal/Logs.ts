@@ -107,7 +107,6 @@ export const logLine = (
 
 export type Level = keyof typeof levels | "none"
 
-/** Logs entries of at least this level; nothing with `none`. By default a terminal gets less: its person reads stdout too. */
 export const layer = (format: Format, given: Level | undefined) => {
   const { stderr } = standard()
   const level = given ?? (stderr.terminal ? "warning" : "info")

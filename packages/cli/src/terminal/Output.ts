@@ -38,7 +38,6 @@ const write = (sink: Sink, text: string) =>
 const failure = (stream: "stdout" | "stderr", trouble: Trouble) =>
   new OutputFailed({ message: `${stream} cannot be written: ${describe(trouble)}` })
 
-/** The process's own streams. */
 export const layer = Layer.effect(
   Output,
   Effect.sync(() => {

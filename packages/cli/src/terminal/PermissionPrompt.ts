@@ -119,7 +119,6 @@ const subjectLines = ({ resources, subject, title, tool }: PermissionRequest, st
   }
 }
 
-/** The lines of the patterns that `session` and `always` would allow. */
 const alwaysLines = ({ always, permission, subject }: PermissionRequest): ReadonlyArray<Line> =>
   always.map((pattern) => {
     const all =
@@ -228,7 +227,6 @@ export const typed = (line: string | undefined, request: PermissionRequest): Typ
   }
 }
 
-/** Asks for one line at the terminal. */
 type Ask = (question: Question.Question) => Effect.Effect<string | undefined>
 
 const view = (ask: Ask, pages: ReadonlyArray<string>) =>

@@ -14,7 +14,7 @@ export interface Question {
 }
 
 /** The terminal that a question is asked at. */
-export interface Place {
+export interface QuestionTerminal {
   readonly keyboard: Terminal.Keyboard
   readonly write: (text: string) => void
   /** The terminal marks pasted text. */
@@ -37,13 +37,13 @@ export const ask = (prompt: string): Effect.Effect<string | undefined> => togeth
 export const line = (question: Question): Effect.Effect<string | undefined> =>
   Effect.suspend(() => (canAsk() ? Terminal.alone(read(here(), question)) : Effect.succeed(undefined)))
 
-const [enter, rubout, erase] = [/[\r\n]/, /[\u0008\u007f]/, "\u0015"]
+const [backspace, rubout, erase] = ["\u0008", "\u007f", "\u0015"]
 
 /** One line that is not shown while it is typed or pasted; `undefined` if no one is there or the input ends. */
 export const hidden = (prompt: string): Effect.Effect<string | undefined> =>
   together(Effect.suspend(() => (canAsk() ? Terminal.alone(unshown(here(), prompt)) : Effect.succeed(undefined))))
 
-const unshown = ({ keyboard, write }: Place, prompt: string) =>
+const unshown = ({ keyboard, write }: QuestionTerminal, prompt: string) =>
   Effect.async<string | undefined>((resume) => {
     let text = ""
     const end = (answer: string | undefined) => {
@@ -54,8 +54,9 @@ const unshown = ({ keyboard, write }: Place, prompt: string) =>
     const stop = keyboard.listen("unseen", (typed) => {
       if (typed === undefined) return end(undefined)
       for (const character of typed) {
-        if (enter.test(character)) return end(text)
-        text = rubout.test(character) ? text.slice(0, -1) : character === erase ? "" : text + character
+        if (character === "\r" || character === "\n") return end(text)
+        const isBack = character === backspace || character === rubout
+        text = isBack ? text.slice(0, -1) : character === erase ? "" : text + character
       }
     })
     // The terminal echoes nothing any more.
@@ -63,7 +64,7 @@ const unshown = ({ keyboard, write }: Place, prompt: string) =>
     return Effect.sync(stop)
   })
 
-const here = (): Place => ({
+const here = (): QuestionTerminal => ({
   keyboard: Terminal.standard,
   write: (text) => standard().stderr.write(text, () => undefined),
   marksPastes: process.env["TERM"] !== "dumb"
@@ -76,7 +77,7 @@ const moment = "300 millis"
 const pasteGap = "30 millis"
 
 /** Consumes keys without echo while `use` runs. */
-const unseen = <A>({ keyboard }: Place, use: (typed: () => boolean) => Effect.Effect<A>): Effect.Effect<A> =>
+const unseen = <A>({ keyboard }: QuestionTerminal, use: (typed: () => boolean) => Effect.Effect<A>): Effect.Effect<A> =>
   Effect.acquireUseRelease(
     Effect.sync(() => {
       let keys = false
@@ -97,7 +98,7 @@ const unseen = <A>({ keyboard }: Place, use: (typed: () => boolean) => Effect.Ef
   )
 
 /** Discards typed input until no key has arrived for a moment. */
-const deaf = (place: Place): Effect.Effect<void> =>
+const deaf = (place: QuestionTerminal): Effect.Effect<void> =>
   unseen(place, (typed) =>
     Effect.asVoid(Effect.repeat(Effect.delay(Effect.sync(typed), moment), { while: (it) => it }))
   )
@@ -115,7 +116,7 @@ const typedLine = (text: string): string | undefined => {
 }
 
 /** The next whole line from the system, without input that arrived before the question. */
-const nextLine = ({ keyboard }: Place) =>
+const nextLine = ({ keyboard }: QuestionTerminal) =>
   Effect.async<string | undefined>((resume) => {
     let text = ""
     const stop = keyboard.listen("lines", (typed) => {
@@ -128,7 +129,7 @@ const nextLine = ({ keyboard }: Place) =>
   })
 
 /** Asks at a terminal until a line was typed. */
-export const read = (place: Place, { prompt, shown = "" }: Question): Effect.Effect<string | undefined> =>
+export const read = (place: QuestionTerminal, { prompt, shown = "" }: Question): Effect.Effect<string | undefined> =>
   Effect.gen(function* () {
     if (shown !== "") place.write(shown)
     for (;;) {
@@ -148,7 +149,7 @@ export const read = (place: Place, { prompt, shown = "" }: Question): Effect.Eff
   )
 
 /** Has the terminal mark pasted text while `asking` runs, and resets it even if the process exits. */
-const marking = <A>({ write }: Place, asking: Effect.Effect<A>): Effect.Effect<A> => {
+const marking = <A>({ write }: QuestionTerminal, asking: Effect.Effect<A>): Effect.Effect<A> => {
   const end = () => write("\u001b[?2004l")
   return Effect.acquireUseRelease(
     Effect.sync(() => {

@@ -36,7 +36,6 @@ export const answerOf = ({ multiple, options = [] }: QuestionItem, typed: string
   return labels.every((label) => label !== undefined) ? labels.join("\n") : words
 }
 
-/** A waiting call: its time and questions. */
 export const pendingText = ({ askedAt, callID, questions }: PendingQuestion): string =>
   `${dateTime(askedAt)}  ${oneLine(callID)}\n${questions.map(questionText).join("")}`
 

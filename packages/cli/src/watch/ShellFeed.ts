@@ -70,7 +70,6 @@ export const ofAll = Effect.map(EventLog, (log): ShellFeed => ({
     }))
 }))
 
-/** The type of the event after which a reader has all that the log has. */
 const caughtUp = "caught-up"
 
 /** Milliseconds after which a reader connects again. */
@@ -78,7 +77,7 @@ const retry = 1_000
 const heartbeatEvery = Duration.seconds(15)
 
 /** Where the stream is. */
-interface Place {
+interface StreamPosition {
   readonly cursor: number
   /** Events were sent, or the stream has begun, since the reader last heard that it is caught up. */
   readonly behind: boolean
@@ -88,7 +87,6 @@ interface Place {
   readonly page?: ShellPage
 }
 
-/** How a stream is written. */
 export interface Format {
   readonly contentType: string
   readonly opening: string
@@ -117,7 +115,12 @@ export const lines: Format = {
 }
 
 /** The frames of a page, and the place behind it. */
-const framed = ({ cursorOf }: ShellFeed, format: Format, place: Place, { cursor, events, hasMore }: ShellPage) => {
+const framed = (
+  { cursorOf }: ShellFeed,
+  format: Format,
+  place: StreamPosition,
+  { cursor, events, hasMore }: ShellPage
+) => {
   const frames = events.map((event) => format.event(cursorOf(event), event))
   const behind = place.behind || frames.length > 0
   if (behind && !hasMore) frames.push(format.caughtUp(cursor))
@@ -136,14 +139,14 @@ export const stream = (
   Effect.gen(function* () {
     // Registered before the first read, so that no event is missed between reading and waiting.
     const changed = yield* feed.changes
-    const start: Place = { cursor: after, behind: true, waits: false, page: yield* feed.page(after) }
-    const next = Effect.fnUntraced(function* (place: Place) {
+    const start: StreamPosition = { cursor: after, behind: true, waits: false, page: yield* feed.page(after) }
+    const next = Effect.fnUntraced(function* (place: StreamPosition) {
       const isChanged = !place.waits || Option.isSome(yield* Effect.timeoutOption(changed, heartbeatEvery))
       // After a heartbeat it reads too: a change that nothing announced waits no longer than that.
       const [frames, then] = isChanged
         ? framed(feed, format, place, place.page ?? (yield* feed.page(place.cursor)))
         : [[format.heartbeat(place.cursor)], { ...place, waits: false }]
-      return [Chunk.unsafeFromArray(LocalServer.joined(frames)), Option.some<Place>(then)] as const
+      return [Chunk.unsafeFromArray(LocalServer.joined(frames)), Option.some<StreamPosition>(then)] as const
     })
     return Stream.make(format.opening).pipe(
       Stream.concat(Stream.paginateChunkEffect(start, next)),

@@ -115,7 +115,6 @@ interface Request {
   readonly feed: ShellFeed
   readonly session: SessionID | undefined
   readonly after: number
-  /** 0: a free one. */
   readonly port: number
   readonly json: boolean
 }

@@ -127,7 +127,6 @@ export const WrittenRules = selected<ReadonlyArray<Rule>>((value) =>
 
 // Parses model names in files.
 
-/** Providers whose model names may end in `:variant`; elsewhere a colon is part of the name (`ollama/qwen3:8b`). */
 const withVariants: ReadonlySet<string> = new Set(["anthropic", "openai"])
 
 const pattern = /^([A-Za-z0-9][A-Za-z0-9._-]*)\/([^\s\p{Cc}]{1,300})$/u
@@ -186,7 +185,6 @@ const fields = {
   bash: optional(BashMode.pipe(expects("process or live")))
 }
 
-/** An agent in the configuration, under its name. */
 export const ConfiguredAgent = Schema.Struct({ ...fields, prompt: optional(someText) }).pipe(shaped("a map"))
 
 /** An agent in a file's front matter; the body is the prompt. */

@@ -21,7 +21,6 @@ export type AgentProblem = typeof AgentProblem.Type
 
 /** Where agents come from. */
 export interface AgentFilesOptions {
-  /** Agents of the host and the configuration, unchanged. */
   readonly agents?: ReadonlyArray<Agent> | undefined
   /** Changes each agent, wherever it comes from. */
   readonly adjustAgent?: ((agent: Agent) => Agent) | undefined

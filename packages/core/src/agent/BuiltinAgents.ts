@@ -62,7 +62,6 @@ export const build: Agent = {
 
 const planning = `You are planning. Read, search and ask as much as you need, and change nothing: no file is edited, and a command may only look. The result is a plan that somebody can carry out without having seen this session: what will change and where, in which order, how it will be checked, what may go wrong, and which decisions are the person's. Do not start on it.`
 
-/** May read and search, but not change files; commands ask. It has no `task`: a child agent might change files. */
 export const plan: Agent = {
   name: "plan",
   description: "Looks around and makes a plan; changes no files.",

@@ -1,7 +1,7 @@
 /**
  * Builds the environment of every process that the runtime starts: harmless variables, plus those that the
  * configuration grants by name. This process's environment holds keys of providers, clouds and registries; a child
- * inherits no such key. Spec: EN-1..EN-4 in specs/sandbox.md.
+ * inherits no such key. Spec: EN-1..EN-4 in specs/security.md.
  */
 import { Context, Layer } from "effect"
 
@@ -24,7 +24,6 @@ export class Granted extends Context.Reference<Granted>()("@daybook/core/Environ
   defaultValue: (): EnvironmentGrants => ({})
 }) {}
 
-/** Provides the host's grants. */
 export const layer = (grants: EnvironmentGrants = {}): Layer.Layer<never> => Layer.succeed(Granted, grants)
 
 /** Selects a child's environment from this process's. Pure. */

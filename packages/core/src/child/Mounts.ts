@@ -1,7 +1,7 @@
 /**
  * Computes the bubblewrap arguments that define a sandbox's file system: only what is mounted here is visible. System
  * folders are read-only, given folders have the given access, and inside them what `ProtectedPaths` protects is
- * read-only or hidden. Starts no process. Spec: SB-2..SB-5, SB-18 in specs/sandbox.md.
+ * read-only or hidden. Starts no process. Spec: SB-2..SB-5, SB-18 in specs/security.md.
  */
 import { type Dirent, lstatSync, opendirSync, readFileSync, readlinkSync, realpathSync } from "node:fs"
 import * as path from "node:path"
@@ -285,7 +285,7 @@ const worldArguments = (world: string, mounted: ReadonlyArray<string>): Readonly
 }
 
 /** The input of a sandbox's file system. All paths are absolute and without symbolic links. */
-export interface Shown {
+export interface MountOptions {
   readonly home: string
   /** Folders with the given access. A protected path inside one keeps its protection, unless it is given itself. */
   readonly given: ReadonlyArray<Mount>
@@ -298,7 +298,7 @@ export interface Shown {
 }
 
 /** What is protected or hidden inside the given folders now, except paths that are given themselves. */
-export const guardsWithin = ({ given, hidden }: Shown): ReadonlyArray<Mount> => {
+export const guardsWithin = ({ given, hidden }: MountOptions): ReadonlyArray<Mount> => {
   const own = new Set(given.map((mount) => mount.path))
   const within = hidden.flatMap((name) => {
     const found = real(name)
@@ -334,7 +334,7 @@ export const keeping = (guards: ReadonlyArray<Mount>): (() => boolean) => {
 }
 
 /** The mounts over the system's folders, with the guards of `guardsWithin`, in the order in which they are made. */
-export const mountsOf = ({ given }: Shown, guards: ReadonlyArray<Mount>): ReadonlyArray<Mount> =>
+export const mountsOf = ({ given }: MountOptions, guards: ReadonlyArray<Mount>): ReadonlyArray<Mount> =>
   ordered([...pinned(given, guards), ...guards, ...given])
 
 const devices = words("null zero full random urandom tty").map((name) => `/dev/${name}`)
@@ -358,7 +358,10 @@ export const meantBy = (mounts: ReadonlyArray<Mount>): ReadonlyArray<Meant> => {
 }
 
 /** Bubblewrap's mount arguments. */
-export const mountArguments = ({ bytes, home, world }: Shown, mounts: ReadonlyArray<Mount>): ReadonlyArray<string> => [
+export const mountArguments = (
+  { bytes, home, world }: MountOptions,
+  mounts: ReadonlyArray<Mount>
+): ReadonlyArray<string> => [
   ...systemArguments(),
   ...settings.flatMap((name) => ["--ro-bind-try", name, name]),
   ...privateFolders(home, bytes),

@@ -1,7 +1,7 @@
 /**
  * Confines commands and MCP servers with bubblewrap, in separate process, network and mount namespaces. Owns the
  * settings and the command line; `Mounts.ts` decides what is visible, `SandboxWatch.ts` bounds a running sandbox. Spec:
- * SB-1..SB-18 in specs/sandbox.md.
+ * SB-1..SB-18 in specs/security.md.
  */
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
@@ -19,7 +19,7 @@ import {
   mountsOf,
   real,
   remaining,
-  type Shown,
+  type MountOptions,
   strayIn,
   tableOf
 } from "./Mounts.ts"
@@ -28,7 +28,6 @@ import { pause, runShell } from "./ShellProcess.ts"
 
 // Lets the program of a new sandbox begin once its mounts are checked.
 
-/** How long `bwrap` may take to make a sandbox. */
 const patienceMillis = 30_000
 
 /** A process's state as a letter; undefined once it is gone. */
@@ -69,10 +68,8 @@ export const admit = Effect.fn("SandboxGate.admit")(function* (pid: number, mean
   return `the sandbox was not made within ${patienceMillis / 1_000} seconds`
 })
 
-/**
- * Builds the seccomp filter of a sandbox: system calls that reach past its namespaces, or that sandboxed programs never
- * need, fail as if the kernel lacked them. Pure. Spec: SB-17 in specs/sandbox.md.
- */
+// Builds the seccomp filter of a sandbox: system calls that reach past its namespaces, or that sandboxed programs
+// never need, fail as if the kernel lacked them. Pure. Spec: SB-17 in specs/security.md.
 
 interface Calls {
   /** The kernel's number of the architecture; calls of any other one, such as 32-bit ones, fail. */
@@ -187,7 +184,6 @@ export class SandboxRefused extends Schema.TaggedError<SandboxRefused>("@daybook
   }
 }
 
-/** How to start a program in a sandbox. */
 export interface Launch {
   /** The command line before the program and its arguments. */
   readonly prefix: ReadonlyArray<string>
@@ -218,7 +214,7 @@ export interface Confined {
 }
 
 /** A request for a sandbox. */
-export interface Wanted {
+export interface SandboxRequest {
   /** The working folder; the sandbox must show it. */
   readonly cwd: string
   /** Folders that may be written or read, besides the configured ones. */
@@ -255,12 +251,12 @@ const isolation = (network: boolean): ReadonlyArray<string> => [
 ]
 
 /** The world that contains the working folder. */
-const worldOf = ({ worlds = [] }: SandboxSettings, { cwd }: Wanted): string | undefined =>
+const worldOf = ({ worlds = [] }: SandboxSettings, { cwd }: SandboxRequest): string | undefined =>
   worlds.flatMap((name) => real(name) ?? []).find((world) => isWithin(world, cwd))
 
 const givenBy = (
   settings: SandboxSettings,
-  { cwd, readable = [], writable }: Wanted,
+  { cwd, readable = [], writable }: SandboxRequest,
   world: string | undefined
 ): Effect.Effect<Array<Mount>, SandboxRefused> =>
   Effect.gen(function* () {
@@ -301,18 +297,23 @@ interface Program {
   readonly filter: string | undefined
 }
 
-/** Creates sandboxes with the host's settings. */
 export interface Sandboxes {
   readonly settings: SandboxSettings
   /** Fails unless the sandbox shows the working folder. None if no sandbox is configured. */
-  readonly confine: (wanted: Wanted) => Effect.Effect<Option.Option<Confined>, SandboxUnavailable | SandboxRefused>
+  readonly confine: (
+    wanted: SandboxRequest
+  ) => Effect.Effect<Option.Option<Confined>, SandboxUnavailable | SandboxRefused>
 }
 
 /** Starts `bwrap` through a shell that opens the filter, because `bwrap` reads it from a descriptor. */
 const filtered = (filter: string | undefined, program: string): ReadonlyArray<string> =>
   filter === undefined ? [program] : ["/bin/sh", "-c", 'exec 9<"$0" "$@"', filter, program, "--seccomp", "9"]
 
-const confine = Effect.fnUntraced(function* ({ filter, program }: Program, settings: SandboxSettings, wanted: Wanted) {
+const confine = Effect.fnUntraced(function* (
+  { filter, program }: Program,
+  settings: SandboxSettings,
+  wanted: SandboxRequest
+) {
   const network = settings.network === "on"
   const { memory, processes } = { ...defaults, ...settings }
   const bytes = memory * mebibyte
@@ -321,9 +322,9 @@ const confine = Effect.fnUntraced(function* ({ filter, program }: Program, setti
   const { TMPDIR: _, HOME: written = homedir(), ...rest } = wanted.env
   const home = path.isAbsolute(written) && written !== "/" ? written : "/tmp"
   const env = { ...rest, HOME: home }
-  const shown: Shown = { given, home, hidden: settings.hidden ?? [], bytes: Math.ceil(bytes / 4), world }
+  const shown: MountOptions = { given, home, hidden: settings.hidden ?? [], bytes: Math.ceil(bytes / 4), world }
   const guards = guardsWithin(shown)
-  const launch = (all: Shown, kept: ReadonlyArray<Mount>): Launch => {
+  const launch = (all: MountOptions, kept: ReadonlyArray<Mount>): Launch => {
     const mounts = mountsOf(all, kept)
     return {
       prefix: [
@@ -428,7 +429,7 @@ const make = Effect.fnUntraced(function* (settings: SandboxSettings) {
   })
   return {
     settings,
-    confine: Effect.fn("Sandbox.confine")(function* (wanted: Wanted) {
+    confine: Effect.fn("Sandbox.confine")(function* (wanted: SandboxRequest) {
       const asked = { ...settings, ...wanted.own }
       if (asked.mode !== "on") return Option.none()
       return Option.some(yield* confine(yield* found(asked), asked, wanted))
@@ -441,5 +442,4 @@ export class Sandbox extends Context.Reference<Sandbox>()("@daybook/core/Sandbox
   defaultValue: (): Sandboxes => ({ settings: {}, confine: () => Effect.succeed(Option.none()) })
 }) {}
 
-/** Provides sandboxes with the host's settings. */
 export const layer = (settings: SandboxSettings = {}): Layer.Layer<never> => Layer.scoped(Sandbox, make(settings))

@@ -141,7 +141,6 @@ const read = (name: string): string => {
   }
 }
 
-/** A process's threads and its memory that is not backed by a file, from `/proc`. */
 const usageOf = (pid: string) => {
   const status = read(`/proc/${pid}/status`)
   const number = (name: string) => Number(new RegExp(`^${name}:\\s*(\\d+)`, "m").exec(status)?.[1] ?? 0)

@@ -64,7 +64,6 @@ export interface Command {
   readonly command: string
   readonly cwd: string
   readonly env: NodeJS.ProcessEnv
-  /** A program, with arguments, that runs the shell. */
   readonly prefix?: ReadonlyArray<string>
 }
 
@@ -163,7 +162,7 @@ const readFrom = (source: Readable): Reading => {
   return { output, finish }
 }
 
-interface Started {
+interface StartedProcess {
   readonly child: ChildProcessByStdio<null, Readable, Readable>
   readonly pid: number
   readonly stdout: Reading
@@ -171,7 +170,7 @@ interface Started {
 }
 
 const start = ({ command, cwd, env, prefix = [] }: Command, exit: Deferred.Deferred<Exit>) =>
-  Effect.async<Started, ToolFailure>((resume) => {
+  Effect.async<StartedProcess, ToolFailure>((resume) => {
     const refuse = (cause: unknown) => resume(broken("started", whyNotStarted(cause, cwd, Buffer.byteLength(command))))
     try {
       const [file = shell, ...args] = [...prefix, shell, "-c", command]

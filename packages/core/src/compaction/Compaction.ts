@@ -1,7 +1,7 @@
 /**
  * Fits a session's requests into its model's window: prunes old tool results if that suffices, else summarizes the
  * older conversation and shows the summary in its place. Stored history stays complete. `Plan.ts` decides what is
- * summarized, `Summary.ts` phrases and requests it. Spec: CP-41..CP-47 in specs/compaction.md (CM-1..CM-13).
+ * summarized, `Summary.ts` phrases and requests it. Spec: CP-41..CP-47 in specs/context.md (CM-1..CM-13).
  */
 import { Cause, Context, Effect, Exit, Layer, Option, Ref } from "effect"
 import { Identifiers, type MessageID } from "@daybook/log/domain/Identifiers"
@@ -16,7 +16,7 @@ import {
   type ReadError
 } from "@daybook/log/log/EventLog"
 import { nothingPruned, prune } from "../request/Prune.ts"
-import { nothingSpent, type Spent, spentFields } from "../request/TextRequest.ts"
+import { nothingSpent, type UsageSum, spentFields } from "../request/TextRequest.ts"
 import { described } from "../domain/RunFailure.ts"
 import { type CompactionSettings, defaultSettings, exceeds } from "./Limits.ts"
 import { type CompactionRequest, filesOf, limitsFor, type Plan, planOf } from "./Plan.ts"
@@ -30,7 +30,6 @@ type LogError = AppendError | Exclude<ReadError, CursorAhead | CursorExpired>
 
 type Reason = "auto" | "manual"
 
-/** An attempt to carry out a plan. */
 interface Attempt {
   readonly log: EventLog["Type"]
   readonly request: CompactionRequest
@@ -70,7 +69,7 @@ const writtenSince = Effect.fnUntraced(function* (log: EventLog["Type"], { messa
 })
 
 /** Appends the end of the attempt, and what others wrote meanwhile, in one event. */
-const complete = ({ log, messageID, reason, request }: Attempt, plan: Plan, summary: string, spent: Spent) => {
+const complete = ({ log, messageID, reason, request }: Attempt, plan: Plan, summary: string, spent: UsageSum) => {
   const files = filesOf(plan)
   const ending = Effect.gen(function* () {
     const { cursor, late } = yield* writtenSince(log, request)

@@ -1,6 +1,6 @@
 /**
  * Plans a compaction: the messages to summarize, the messages to keep, and the prompt of the summary. Pure. Spec:
- * CP-14..CP-18, CP-50, CP-51 in specs/compaction.md (CM-4, CM-5, CM-12).
+ * CP-14..CP-18, CP-50, CP-51 in specs/context.md (CM-4, CM-5, CM-12).
  */
 import type { Effect } from "effect"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
@@ -129,7 +129,6 @@ export const select = (messages: ReadonlyArray<Sized>, keepTokens: number): Sele
 /** Why a session cannot be compacted. */
 type NotCompactable = "nothing-older" | "nothing-new" | "unsettled"
 
-/** The reasons as text for people. */
 const notCompactableText: Readonly<Record<NotCompactable, string>> = {
   "nothing-older": "there is nothing older than the recent conversation to summarize",
   "nothing-new": "no answer has been given since the last checkpoint",
@@ -222,7 +221,6 @@ export const limitsFor = (
     settings
   )
 
-/** Tokens of the messages in lowered form, with their files. */
 const tokensIn = (messages: ReadonlyArray<Message>, { model, prunedSeq }: CompactionRequest): number =>
   lower(messages, shownFor(model.info, prunedSeq)).reduce(
     (total, message) => total + messageTokens(message, model.countTokens),

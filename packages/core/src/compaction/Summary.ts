@@ -1,6 +1,6 @@
 /**
  * Builds the summary prompt, requests the summary, validates it, and attaches the file lists of a checkpoint. Spec:
- * CP-19..CP-29, CP-42..CP-47 in specs/compaction.md, HP-26 in specs/branches.md (CM-5..CM-7, CP-16).
+ * CP-19..CP-29, CP-42..CP-47 in specs/context.md, HP-26 in specs/sessions.md (CM-5..CM-7, CP-16).
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Effect, Predicate } from "effect"
@@ -10,7 +10,7 @@ import type { StoredError } from "@daybook/log/domain/Values"
 import type { AppendError, EventLog, OwnerToken } from "@daybook/log/log/EventLog"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
 import * as ProviderStream from "../model/ProviderStream.ts"
-import { requestText, type Spent, type TextAnswer } from "../request/TextRequest.ts"
+import { requestText, type UsageSum, type TextAnswer } from "../request/TextRequest.ts"
 import { type CountTokens, tokensOf } from "../request/TokenEstimate.ts"
 import { referencePrefix } from "../workspace/ToolOutputStore.ts"
 import type { Limits } from "./Limits.ts"
@@ -234,7 +234,6 @@ const normalized = (title: string): string =>
     .replace(/\s+/g, " ")
     .trim()
 
-/** Titles of the sections missing in a summary. */
 export const missingHeadings = (summary: string): ReadonlyArray<string> => {
   const present = new Set(
     summary
@@ -272,7 +271,6 @@ const fileBlock = (tag: string, { leftOut, paths }: FileSet): string =>
     : `<${tag}>\n${paths.map((path) => `${path}\n`).join("")}` +
       `${leftOut === 0 ? "" : `(up to ${leftOut} earlier ones are left out)\n`}</${tag}>`
 
-/** Appends the file lists to the summary. */
 export const withFiles = (summary: string, files: TouchedFiles): string =>
   [summary, fileBlock(fileTags.read, files.read), fileBlock(fileTags.modified, files.modified)]
     .filter((text) => text !== "")
@@ -335,7 +333,7 @@ interface SummaryInput {
   readonly limits: Limits
   readonly prompt: string
   /** Grows with each answer. */
-  readonly spent: Spent
+  readonly spent: UsageSum
 }
 
 /** Requests one answer and streams it live. */

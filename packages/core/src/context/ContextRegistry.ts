@@ -56,7 +56,6 @@ const modelIdentity: ContextSource = source({
 
 const twoDigits = (part: number): string => String(part).padStart(2, "0")
 
-/** `Date` has the host's time zone; the zone of Effect's `DateTime` takes 25 ms to create. */
 const today = Effect.map(Clock.currentTimeMillis, (now) => {
   const date = new Date(now)
   return [String(date.getFullYear()), twoDigits(date.getMonth() + 1), twoDigits(date.getDate())].join("-")
@@ -188,7 +187,6 @@ const builtins = Effect.gen(function* () {
   ]
 })
 
-/** The registry of the current Location. */
 export const layer = Layer.effect(
   ContextRegistry,
   Effect.gen(function* () {

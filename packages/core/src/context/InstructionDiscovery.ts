@@ -234,5 +234,4 @@ const make = Effect.gen(function* () {
   })
 })
 
-/** Discovery for the current Location. */
 export const layer = Layer.effect(InstructionDiscovery, make)

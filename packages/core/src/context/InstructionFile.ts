@@ -23,13 +23,13 @@ export interface InstructionFile {
 }
 
 /** `Refused` counts as absent for the model; the reason is logged. */
-export type Read =
+export type ReadResult =
   | { readonly _tag: "Found"; readonly file: InstructionFile }
   | { readonly _tag: "Absent" }
   | { readonly _tag: "Refused"; readonly why: string }
   | { readonly _tag: "Unreadable"; readonly why: string }
 
-const nothing: Read = { _tag: "Absent" }
+const nothing: ReadResult = { _tag: "Absent" }
 
 const codeOf = (cause: unknown): string =>
   cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "unknown"
@@ -37,7 +37,7 @@ const codeOf = (cause: unknown): string =>
 /** Error codes of a missing file, including names that cannot exist. */
 const missing: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR", "ENAMETOOLONG", "ERR_INVALID_ARG_VALUE"])
 
-const faultOf = (cause: unknown): Read => {
+const faultOf = (cause: unknown): ReadResult => {
   const code = codeOf(cause)
   if (missing.has(code)) return nothing
   if (code === "ELOOP") return { _tag: "Refused", why: "it leads through a loop of symbolic links" }
@@ -84,19 +84,19 @@ export const decodeInstructions = (bytes: Uint8Array, limit = maximumBytes): str
   return body === "" || notes.length === 0 ? body : `${body}\n[${notes.join(" ")}]`
 }
 
-interface Kept {
+interface CachedText {
   readonly stamp: string
   readonly text: string
 }
 
-const special: Read = { _tag: "Refused", why: "it is not a regular file" }
+const special: ReadResult = { _tag: "Refused", why: "it is not a regular file" }
 
 /** The path of an open file according to the system; undefined where the system does not provide it. */
 const descriptorPath = (handle: fs.FileHandle) => fs.readlink(`/proc/self/fd/${handle.fd}`).catch(() => undefined)
 
 /** A reader with its own cache. `read` never fails and never waits for a writer. */
 export const makeReader = () => {
-  const kept = new Map<string, Kept>()
+  const kept = new Map<string, CachedText>()
   const warn = warnOnce()
   let bytes = 0
 
@@ -104,7 +104,7 @@ export const makeReader = () => {
     bytes -= kept.get(real)?.text.length ?? 0
     kept.delete(real)
   }
-  const keep = (real: string, entry: Kept) => {
+  const keep = (real: string, entry: CachedText) => {
     forget(real)
     kept.set(real, entry)
     bytes += entry.text.length
@@ -114,7 +114,7 @@ export const makeReader = () => {
     }
   }
 
-  const readReal = async (real: string): Promise<Read> => {
+  const readReal = async (real: string): Promise<ReadResult> => {
     const before = await fs.lstat(real, { bigint: true })
     if (!before.isFile()) return special
     const known = kept.get(real)
@@ -139,7 +139,7 @@ export const makeReader = () => {
 
   /** Reads a file. With `within`, its real path must lie in that folder. An empty file counts as absent. */
   const read = Effect.fnUntraced(function* (name: string, within?: string) {
-    const found = yield* Effect.promise(async (): Promise<Read> => {
+    const found = yield* Effect.promise(async (): Promise<ReadResult> => {
       try {
         const real = await realpath(name)
         return within !== undefined && !isWithin(within, real)

@@ -161,7 +161,6 @@ const make = Effect.gen(function* () {
   })
 })
 
-/** The skills of the current Location. */
 export const layer = Layer.effect(Skills, make)
 
 // Tells which skills the turn's agent may load, and when to use them.

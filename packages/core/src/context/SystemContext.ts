@@ -26,7 +26,6 @@ export interface Settings {
    * home directory.
    */
   readonly instructions: ReadonlyArray<string>
-  /** Additional folders of skills. */
   readonly skills: ReadonlyArray<string>
   /** Whether the project's instructions and skills are read. */
   readonly projectConfig: boolean
@@ -75,7 +74,6 @@ export const layerContextSettings = (options: Options = {}): Layer.Layer<Context
 /** A source's key: `area/name`. Keys are sorted, so registration order has no effect. */
 export const SourceKey = Schema.String.pipe(Schema.pattern(/^[a-z0-9][a-z0-9._-]*\/[a-z0-9][a-z0-9._/-]*$/))
 
-/** The turn that sources are read for. */
 export interface ContextTurn {
   readonly sessionID: SessionID
   /** Undefined while the session's model cannot be resolved. */
@@ -95,13 +93,12 @@ export type Observation<A> =
 
 /** The source has this value. */
 export const available = <A>(value: A): Observation<A> => ({ _tag: "Available", value })
-/** The source cannot be read now. */
 export const unavailable: Observation<never> = { _tag: "Unavailable" }
 /** The source has no text. */
 export const absent: Observation<never> = { _tag: "Absent" }
 
 /** A value in stored form, with its texts. */
-interface Told {
+interface RenderedValue {
   readonly value: unknown
   /** The complete text, for a baseline. */
   readonly baseline: string
@@ -114,19 +111,20 @@ export type Look =
   | {
       readonly _tag: "Available"
       /** The texts without an earlier value. */
-      readonly first: () => Told
+      readonly first: () => RenderedValue
       /**
        * The texts after a stored value; `update` is undefined if the values are equal. Left if the stored value does
        * not decode.
        */
-      readonly since: (stored: unknown) => Either.Either<Told & { readonly update: string | undefined }, Undecodable>
+      readonly since: (
+        stored: unknown
+      ) => Either.Either<RenderedValue & { readonly update: string | undefined }, Undecodable>
     }
   | { readonly _tag: "Unavailable"; readonly optional: boolean }
   | { readonly _tag: "Absent" }
 
 type Undecodable = "undecodable"
 
-/** One look at every source. */
 export type Observed = ReadonlyMap<string, Look>
 
 /** A source of privileged text. */
@@ -143,11 +141,8 @@ export interface SourceOptions<A, I> {
   /** The stored form of a value; it also defines equality. */
   readonly schema: Schema.Schema<A, I>
   readonly load: (turn: ContextTurn) => Effect.Effect<Observation<A>, unknown>
-  /** The complete text of a value. */
   readonly baseline: (value: A) => string
-  /** The text for a changed value. */
   readonly update: (previous: A, current: A) => string
-  /** The text for a removed value; without it, removal needs a fresh baseline. */
   readonly removed?: (previous: A) => string | undefined
   /** What to keep of the previous value if the read was partial. */
   readonly keep?: (previous: A, current: A) => A
@@ -182,7 +177,7 @@ export const source = <A, I>(options: SourceOptions<A, I>): ContextSource => {
     if (text === "") throw new Error(`context source ${options.key} rendered an empty text`)
     return text
   }
-  const told = (value: A): Told => {
+  const told = (value: A): RenderedValue => {
     const removed = options.removed?.(value)
     return {
       value: encode(value),
@@ -251,13 +246,15 @@ const inOrder = (keys: Iterable<string>): ReadonlyArray<string> => {
   return [...keys].sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : a > b ? 1 : 0))
 }
 
-const kept = ({ removed, value }: Told) => ({ value, ...(removed === undefined ? {} : { removed }) })
+const kept = ({ removed, value }: RenderedValue) => ({ value, ...(removed === undefined ? {} : { removed }) })
 
 const join = (texts: ReadonlyArray<string>) => texts.join("\n\n")
 
 /** The full text of a look, merged with the earlier value. */
-const inFull = (look: Extract<Look, { readonly _tag: "Available" }>, before: Snapshot[string] | undefined): Told =>
-  before === undefined ? look.first() : Either.getOrElse(look.since(before.value), look.first)
+const inFull = (
+  look: Extract<Look, { readonly _tag: "Available" }>,
+  before: Snapshot[string] | undefined
+): RenderedValue => (before === undefined ? look.first() : Either.getOrElse(look.since(before.value), look.first))
 
 const render = (
   observed: Observed,

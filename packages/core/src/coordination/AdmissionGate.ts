@@ -1,6 +1,6 @@
 /**
  * Slows admission down while the event loop is late, so that running sessions are served before new work begins. No
- * prompt is refused, and none overtakes another. Spec: LM-40..LM-43 in specs/limits.md.
+ * prompt is refused, and none overtakes another. Spec: LM-40..LM-43 in specs/security.md.
  */
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { Clock, Context, Deferred, Effect, Exit, FiberId, Layer, Metric, Schedule, type Scope } from "effect"
@@ -16,7 +16,6 @@ export interface Lag {
 
 /** Where the lag comes from. */
 export interface Source {
-  /** Starts to measure; returns the lag since the last call, or undefined if nothing was measured since. */
   readonly open: Effect.Effect<() => Lag | undefined, never, Scope.Scope>
   /** The pause between two measurements. */
   readonly pause: Effect.Effect<void>

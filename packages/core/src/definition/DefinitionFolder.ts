@@ -45,7 +45,7 @@ const maximumFolders = 100
 
 type Parse<A> = (file: Frontmatter, stem: string) => Either.Either<A, ReadonlyArray<Issue>>
 
-interface Kept<A> {
+interface CachedDefinition<A> {
   readonly stamp: string
   readonly definition: Definition<A>
 }
@@ -64,7 +64,7 @@ const listing = async (folder: string) => {
 
 /** A cached reader. `within` is the canonical folder that must contain everything. */
 export const makeDefinitionFolders = <A>(parse: Parse<A>) => {
-  const folders = new Map<string, ReadonlyMap<string, Kept<A>>>()
+  const folders = new Map<string, ReadonlyMap<string, CachedDefinition<A>>>()
 
   const read = Effect.fnUntraced(function* (file: string, within: string | undefined) {
     const stem = path.basename(file, ".md")
@@ -91,7 +91,7 @@ export const makeDefinitionFolders = <A>(parse: Parse<A>) => {
     const real = yield* inside(folder, within)
     const { more, names } = yield* tryFile(folder, () => listing(real))
     const before = folders.get(folder)
-    const now = new Map<string, Kept<A>>()
+    const now = new Map<string, CachedDefinition<A>>()
     for (const name of names) {
       const file = path.join(folder, name)
       const stamp = yield* Effect.either(

@@ -19,7 +19,6 @@ export interface Pattern {
   readonly source: string
   readonly tokens: Tokens
   readonly segments: ReadonlyArray<Segment>
-  /** The only text that it matches, if it has no wildcards. */
   readonly literal: string | undefined
   /** The common beginning of all texts that it matches. */
   readonly prefix: string
@@ -109,7 +108,6 @@ export const compile = (source: string): Pattern => {
   return pattern
 }
 
-/** What a pattern is matched against: the units of a text, or the tokens of another pattern. */
 interface Subject {
   readonly length: number
   readonly at: (index: number) => number

@@ -25,7 +25,6 @@ export const QuestionItem = Schema.Struct({
 })
 export type QuestionItem = typeof QuestionItem.Type
 
-/** The questions of one call. */
 export const QuestionItems = Schema.Array(QuestionItem).pipe(Schema.minItems(1), Schema.maxItems(4))
 
 /** Maximum characters of an answer. */

@@ -21,7 +21,6 @@ export const Rule = Schema.Struct({
 })
 export type Rule = typeof Rule.Type
 
-/** The scope of a rule or an approval. */
 type Use = Pick<Rule, "permission" | "resource">
 
 /** A person's saved permission: a rule with the verdict `allow`, valid while its definition is unchanged. */

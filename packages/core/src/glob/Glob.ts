@@ -228,7 +228,6 @@ function* written(pattern: string, from = 0): Generator<string> {
 /** A compiled glob. */
 export interface Glob {
   readonly matches: (parts: ReadonlyArray<string>) => boolean
-  /** Whether something in this folder may match. */
   readonly mayHold: (folder: ReadonlyArray<string>) => boolean
 }
 

@@ -1,7 +1,7 @@
 /**
  * Walks a folder for the files that match a glob. Symbolic links are neither followed nor returned. The walk yields
  * every few milliseconds, so that signals and other work are served. Spec: TO-41 in specs/tools.md, LM-21, LM-22 in
- * specs/limits.md.
+ * specs/security.md.
  */
 import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
@@ -111,9 +111,7 @@ export interface WalkOptions {
   readonly glob: Glob
   /** Aborts the walk. */
   readonly signal: AbortSignal
-  /** Maximum number of files to return. */
   readonly most: number
-  /** Names of folders to skip. */
   readonly skipped: ReadonlySet<string>
   /** Maximum depth of folders to walk. */
   readonly deepest?: number
@@ -150,7 +148,7 @@ const makeTurns = () => {
 }
 
 /** A folder to walk: its path below the searched folder, and the ignore rules that apply. */
-interface Waiting {
+interface PendingFolder {
   readonly below: ReadonlyArray<string>
   readonly files: ReadonlyArray<Rules>
 }
@@ -184,7 +182,7 @@ export const walk = async (options: WalkOptions): Promise<Walked> => {
   }
 
   const found: Array<string> = []
-  const waiting: Array<Waiting> = [{ below: [], files: outer }]
+  const waiting: Array<PendingFolder> = [{ below: [], files: outer }]
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const { below } = next
     const directory = path.join(folder, ...below)

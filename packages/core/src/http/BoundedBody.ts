@@ -6,7 +6,6 @@ import { HttpRefused } from "./SameOrigin.ts"
 
 /** Limits of a response's body. */
 export interface BodyLimits {
-  /** Bytes of a body that is not an event stream. */
   readonly body: number
   /** Bytes of one event. */
   readonly event: number

@@ -5,7 +5,6 @@
 
 /** The rejected content. */
 export interface RejectedContent {
-  /** `unknown`: the provider gives no reason. */
   readonly kind: "image" | "pdf" | "media" | "text" | "unknown"
   /** `all`: the model takes no content of this kind. `some`: one part is invalid. `many`: the request has too many parts. */
   readonly extent: "all" | "some" | "many"
@@ -13,7 +12,6 @@ export interface RejectedContent {
 
 /** Statuses of invalid requests. */
 const invalid: ReadonlySet<number> = new Set([400, 413, 415, 422])
-/** Statuses that some servers give an invalid request; only the wording tells. */
 const ambiguous: ReadonlySet<number> = new Set([403, 404, 500, 501])
 
 const anyOf = (...words: ReadonlyArray<string>): string => `(?:${words.join("|")})`

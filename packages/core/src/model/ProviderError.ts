@@ -1,7 +1,7 @@
 /**
  * Classifies provider failures: retryable or not, and what may be shown and stored. `RetryWait.ts` reads the
  * requested delay. Pure, over `@effect/ai` errors and the unknown values of
- * error parts; retries are decided elsewhere. Spec: MD-30..MD-35, MD-680..MD-689 in specs/models.md.
+ * error parts; retries are decided elsewhere. Spec: MD-30..MD-35, MD-680..MD-687 in specs/models.md.
  */
 import * as AiError from "@effect/ai/AiError"
 import { Predicate } from "effect"

@@ -75,7 +75,6 @@ export interface ModelRequest {
 export type Broken = { readonly _tag: "Broken"; readonly failure: ProviderFailure; readonly error?: unknown }
 /** The provider reported an error inside the stream (TO-7). */
 export type Reported = { readonly _tag: "Reported"; readonly failure: ProviderFailure }
-/** Why a stream did not end normally. */
 export type StreamFault = Reported | Broken
 
 export const broken = (message: string, retryable: boolean): Broken => ({

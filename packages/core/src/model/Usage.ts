@@ -65,7 +65,6 @@ export const toTokens = (usage: Response.Usage, metadata: ProviderMetadata): Tok
   cache: { read: counted(usage.cachedInputTokens), write: cacheWritten(metadata) }
 })
 
-/** The price of a request with so many input tokens. */
 export const priceAt = ({ tiers = [], ...base }: Pricing, input: number): Price => {
   const tier = tiers.findLast(({ above }) => input > above)
   if (tier === undefined) return base

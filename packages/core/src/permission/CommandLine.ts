@@ -8,7 +8,6 @@ import { literal } from "../domain/Rule.ts"
 
 /** One word of a command. */
 export interface Word {
-  /** The word after quote removal; as written if it is not fixed. */
   readonly text: string
   /** The word after quote removal, with its expansions as written. */
   readonly unquoted: string

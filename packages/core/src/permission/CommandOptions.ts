@@ -12,7 +12,6 @@ interface KnownOptions {
   readonly long?: ReadonlyArray<string>
   /** Arguments at any position. */
   readonly words?: RegExp
-  /** Arguments preceded only by options and their values. */
   readonly subcommands?: RegExp
 }
 

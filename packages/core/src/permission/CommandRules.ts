@@ -24,7 +24,6 @@ interface CommandRule {
 }
 
 interface Rules {
-  /** Last rule first: the order of evaluation. */
   readonly list: ReadonlyArray<CommandRule>
   /** Every command is allowed without exception. */
   readonly open: boolean
@@ -341,7 +340,6 @@ export const lineVerdict = (options: CommandRulesOptions, line: CommandLine): Ve
 
 // Judges a command line of a shell whose earlier lines may have changed what a line means.
 
-/** Commands whose only hazards are what they do to their own shell. */
 const changing = new Set(
   (
     "alias bind compgen complete compopt declare enable export fc getopts hash let local mapfile printf read readarray " +

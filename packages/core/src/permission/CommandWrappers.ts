@@ -8,7 +8,6 @@ export const baseName = (name: string): string => name.slice(name.lastIndexOf("/
 
 export const nameOf = ({ words }: Pick<SimpleCommand, "words">): string => baseName(words[0]?.text ?? "")
 
-/** What a wrapper runs. */
 export interface Inner {
   readonly commands: ReadonlyArray<ReadonlyArray<Word>>
   /** Texts that a shell executes. Expansions of the line's own shell are in them as written. */
@@ -29,7 +28,6 @@ export interface Inner {
 interface Form {
   /** Letters of options with a value. */
   readonly values?: string
-  /** Long options whose value is the next word. */
   readonly longs?: string
   /** Letters of options whose value is a script. */
   readonly script?: string

@@ -1,6 +1,6 @@
 /**
  * Judges a call: the agent's rules first, then the approvals that count in this project. Spec: PM-1..PM-3, PM-21,
- * PM-40..PM-47 in specs/tools.md, PP-1..PP-6 in specs/sandbox.md.
+ * PM-40..PM-47 in specs/tools.md, PP-1..PP-6 in specs/security.md.
  */
 import { Context, Effect, Layer } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
@@ -111,18 +111,17 @@ export const guardsIn = ({ permission, spelled }: Authorization, resource: strin
 }
 
 /** An approval for the session, or a saved one with its number. */
-export type Given = Approval & Partial<Pick<SavedApproval, "number">>
+export type ValidApproval = Approval & Partial<Pick<SavedApproval, "number">>
 
 /** The state of a call's resources. */
-export interface Standing {
+export interface ResourceState {
   /** Resources that neither a rule nor an approval allows. */
   readonly open: ReadonlyArray<string>
   /** The approvals that allow the other resources. */
-  readonly used: ReadonlyArray<Given>
-  /** An approval for another definition would allow an open resource. */
+  readonly used: ReadonlyArray<ValidApproval>
   readonly changed: boolean
   /** The approvals that are valid for the call. */
-  readonly approvals: ReadonlyArray<Given>
+  readonly approvals: ReadonlyArray<ValidApproval>
 }
 
 /** Logs a failure to read or write approvals; it never fails the call (PM-5). */
@@ -150,8 +149,12 @@ const verdictOn = (request: Authorization, resource: string, saved: ReadonlyArra
 }
 
 /** The approvals that allow a resource: the first that does so alone, or else a minimal set that does so together. */
-const allowing = (request: Authorization, resource: string, approvals: ReadonlyArray<Given>): ReadonlyArray<Given> => {
-  const allow = (some: ReadonlyArray<Given>) => verdictOn(request, resource, some) === "allow"
+const allowing = (
+  request: Authorization,
+  resource: string,
+  approvals: ReadonlyArray<ValidApproval>
+): ReadonlyArray<ValidApproval> => {
+  const allow = (some: ReadonlyArray<ValidApproval>) => verdictOn(request, resource, some) === "allow"
   if (!allow(approvals)) return []
   const one = approvals.find((each) => allow([each]))
   if (one !== undefined) return [one]
@@ -190,11 +193,11 @@ const judgeByRules = Effect.fnUntraced(function* ({ request, untrusted }: JudgeI
 export const judgeByApprovals = (
   request: Authorization,
   resources: ReadonlyArray<string>,
-  given: ReadonlyArray<Given>
-): Standing => {
+  given: ReadonlyArray<ValidApproval>
+): ResourceState => {
   const valid = given.filter(({ definition }) => definition === request.definition)
   const open: Array<string> = []
-  const used = new Set<Given>()
+  const used = new Set<ValidApproval>()
   for (const resource of resources) {
     const allowed = allowing(request, resource, valid)
     if (allowed.length === 0) open.push(resource)
@@ -205,10 +208,10 @@ export const judgeByApprovals = (
 }
 
 /** Judges each resource; fails if a rule denies one. */
-export const judge = Effect.fnUntraced(function* (input: JudgeInput): Effect.fn.Return<Standing, ToolFailure> {
+export const judge = Effect.fnUntraced(function* (input: JudgeInput): Effect.fn.Return<ResourceState, ToolFailure> {
   const { given, location, request, store, untrusted } = input
   const left = yield* judgeByRules(input)
-  const standing: Standing = { open: left, used: [], changed: false, approvals: [] }
+  const standing: ResourceState = { open: left, used: [], changed: false, approvals: [] }
   if (left.length === 0 || (yield* untrusted) !== undefined) return standing
   if (request.confined === true) return { ...standing, open: [] }
   // If saved approvals cannot be read, a person is asked more often, which is safe.

@@ -24,7 +24,7 @@ import {
   named,
   quoted,
   type SessionApprovals,
-  type Standing,
+  type ResourceState,
   withoutFault
 } from "./Judgement.ts"
 import { Answer, PermissionAsker } from "./PermissionAsker.ts"
@@ -42,7 +42,7 @@ interface Records {
 }
 
 /** A question about a call. */
-interface Asked {
+interface CallQuestion {
   readonly request: Authorization
   /** The resources that it asks about. */
   readonly resources: NonEmptyReadonlyArray<string>
@@ -72,7 +72,7 @@ type Decision = Pick<EventOfType<"session.next.permission.decided">["data"], "de
 const record = Effect.fnUntraced(function* (
   { log, store }: Records,
   request: Authorization,
-  { used }: Standing,
+  { used }: ResourceState,
   decision: Decision
 ) {
   const numbers = used.flatMap(({ number }) => number ?? [])
@@ -98,8 +98,7 @@ const record = Effect.fnUntraced(function* (
   )
 })
 
-/** Allows the call without a question. Only decisions by approvals are recorded. */
-const allow = (records: Records, request: Authorization, standing: Standing) =>
+const allow = (records: Records, request: Authorization, standing: ResourceState) =>
   standing.used.length === 0 ? Effect.void : record(records, request, standing, { decision: "approved" })
 
 const save = ({ location, store }: Records, request: Authorization, patterns: ReadonlyArray<string>) =>
@@ -116,7 +115,7 @@ const save = ({ location, store }: Records, request: Authorization, patterns: Re
     )
 
 /** Keeps what the answer approves, if it may be kept. `Unavailable` and `Expired` are not decisions. */
-const keep = (records: Records, { always, request, untrusted }: Asked) => {
+const keep = (records: Records, { always, request, untrusted }: CallQuestion) => {
   const decided = (decision: Decision) => Effect.succeed<Decision | undefined>(decision)
   const once = decided({ decision: "once" })
   return Answer.$match({
@@ -139,7 +138,7 @@ const keep = (records: Records, { always, request, untrusted }: Asked) => {
 }
 
 /** Why a call that needs an approval is refused when nobody can answer. */
-const unanswered = ({ always, request, resources, untrusted }: Asked): string => {
+const unanswered = ({ always, request, resources, untrusted }: CallQuestion): string => {
   const { agent, permission } = request
   const needs = `${named({ permission, resources })} needs a person's approval, and nobody is here to give it`
   return untrusted === undefined
@@ -149,12 +148,12 @@ const unanswered = ({ always, request, resources, untrusted }: Asked): string =>
 }
 
 /** Why a call is refused whose question got no answer in time. */
-const expired = ({ request: { permission }, resources }: Asked, waited: number): string =>
+const expired = ({ request: { permission }, resources }: CallQuestion, waited: number): string =>
   `${named({ permission, resources })} needs a person's approval. It was asked for, and nobody answered within ` +
   `${Duration.format(Duration.millis(waited))}, so nothing was done. The same call asks again.`
 
 /** Fails if the answer does not allow the call. */
-const refuse = (asked: Asked) => {
+const refuse = (asked: CallQuestion) => {
   const { request, resources } = asked
   return Answer.$match({
     Once: () => Effect.void,
@@ -185,7 +184,11 @@ const changedSince =
   "The tool, its server or its shell changed after a person answered for it: this definition is not the one that was approved."
 
 /** Whether the patterns, once saved, would allow the call. */
-const covers = ({ request, resources }: Asked, { approvals }: Standing, patterns: ReadonlyArray<string>): boolean =>
+const covers = (
+  { request, resources }: CallQuestion,
+  { approvals }: ResourceState,
+  patterns: ReadonlyArray<string>
+): boolean =>
   judgeByApprovals(request, resources, [...approvals, ...patterns.map((pattern) => approvalOf(request, pattern))]).open
     .length === 0
 
@@ -193,7 +196,7 @@ const useless = (patterns: ReadonlyArray<string>): string =>
   `The pattern ${patterns.map(quoted).join(", ")} does not match this call, so nothing was saved.`
 
 /** The question about a call, without the session's title and the complete action. */
-const questionOf = ({ always, request, resources, untrusted }: Asked, standing: Standing, note = "") => {
+const questionOf = ({ always, request, resources, untrusted }: CallQuestion, standing: ResourceState, note = "") => {
   const { agent, callID, permission, sessionID, tool = permission } = request
   const protection = describeGuards(resources.flatMap((resource) => guardsIn(request, resource)))
   const reasons = untrusted === undefined ? (request.because?.(agent.permissions, standing.approvals) ?? []) : []
@@ -231,7 +234,7 @@ const make = Effect.gen(function* () {
   const records: Records = { location, store, given, log }
 
   /** Asks a person, and carries out the answer. Patterns that do not match the call are asked for again (PM-560). */
-  const ask = Effect.fnUntraced(function* (asked: Asked, standing: Standing) {
+  const ask = Effect.fnUntraced(function* (asked: CallQuestion, standing: ResourceState) {
     const { request, untrusted } = asked
     const sessionTitle = yield* titleOf(sessions, request.sessionID)
     const subject = yield* request.subject ?? Effect.succeed({ type: "call" } as const)

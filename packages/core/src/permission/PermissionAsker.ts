@@ -13,10 +13,8 @@ export interface PermissionRequest {
   readonly callID: string
   /** The tool's name. */
   readonly tool: string
-  /** The agent's name. */
   readonly agent: string
   readonly location: Location
-  /** The action's name: `edit`, `bash`, `external_directory` and so on. */
   readonly permission: string
   /** What it acts on; one answer decides about all resources. */
   readonly resources: NonEmptyReadonlyArray<string>

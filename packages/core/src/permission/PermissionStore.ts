@@ -30,7 +30,6 @@ export interface ApprovalSource {
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
-/** A saved approval. Approvals from before version 6 of the database have no source. */
 export const SavedApproval = Schema.Struct({
   /** Identifies the approval in this database; never reused. */
   number: Schema.Int,

@@ -20,7 +20,6 @@ export const FileChange = Schema.Struct({
 })
 export type FileChange = typeof FileChange.Type
 
-/** The subject of a permission question; `type` is its kind. */
 export const PermissionSubject = Schema.Union(
   /** A complete shell command and its working folder. */
   Schema.Struct({
@@ -42,16 +41,13 @@ export const PermissionSubject = Schema.Union(
   }),
   /** A call of an MCP server's tool. */
   Schema.Struct({ type: Schema.Literal("mcp"), server: Schema.String, tool: Schema.String, input: JsonValue }),
-  /** A task for another agent. */
   Schema.Struct({
     type: Schema.Literal("task"),
     agent: Schema.String,
     description: Schema.String,
     prompt: Schema.String
   }),
-  /** A skill that is loaded. */
   Schema.Struct({ type: Schema.Literal("skill"), name: Schema.String }),
-  /** A call of any other tool. */
   Schema.Struct({ type: Schema.Literal("call"), input: optional(JsonValue) })
 )
 export type PermissionSubject = typeof PermissionSubject.Type
@@ -60,7 +56,6 @@ const linesOf = (text: string): ReadonlyArray<string> => (text === "" ? [] : tex
 
 const withSign = (sign: string, lines: ReadonlyArray<string>) => lines.map((line) => sign + line)
 
-/** The lines of a text, each prefixed with the sign. */
 export const signed = (sign: "+" | "-" | " ", text: string): ReadonlyArray<string> => withSign(sign, linesOf(text))
 
 /** Unchanged lines shown on each side of a difference. */

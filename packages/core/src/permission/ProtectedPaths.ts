@@ -22,7 +22,6 @@ const secret = "it may hold secrets"
 /** Splits lines into words. */
 const words = (...lines: ReadonlyArray<string>) => lines.flatMap((line) => line.split(" "))
 
-/** Folders and files whose content runs commands, configures what runs them, or instructs agents. */
 const obeyedNames: ReadonlySet<string> = new Set(
   [
     ...instructionNames,

@@ -25,7 +25,6 @@ const columns = `number, folder, permission, resource, nullif(definition, '') AS
 
 const decodeRows = Schema.decodeUnknown(Schema.Array(SavedApproval))
 
-/** Decodes rows; a null column becomes an absent field. */
 const read = (rows: ReadonlyArray<object>) =>
   decodeRows(rows.map((row) => Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null))))
 
@@ -41,7 +40,7 @@ const isPermissionEvent = (event: SessionEvent): event is PermissionEvent =>
 const usesEvery = 60_000
 
 /** Unwritten uses of one approval. */
-interface Counted {
+interface UseCount {
   readonly uses: number
   readonly writtenAt: number
 }
@@ -62,7 +61,7 @@ const select = (sql: SqlClient.SqlClient, folder: string, identity: string, perm
 
 /** Counts the uses of approvals, and writes them at intervals and at the end of the scope. */
 const makeUsed = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
-  const counted = new Map<number, Counted>()
+  const counted = new Map<number, UseCount>()
 
   const writeUses = Effect.fnUntraced(function* (now: number, every: number) {
     for (const [number, entry] of counted) {

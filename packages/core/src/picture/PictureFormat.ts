@@ -54,10 +54,8 @@ export const pdfFault = (bytes: Uint8Array): string | undefined => {
   return isLocked(latin1(bytes)) ? "it is protected with a password" : undefined
 }
 
-/**
- * Detects the format of a picture by its first bytes, and reads its header. Names and declared types are ignored. Pure.
- * Spec: PX-12, PC-1.
- */
+// Detects the format of a picture by its first bytes, and reads its header. Names and declared types are ignored.
+// Pure. Spec: PX-12, PC-1.
 
 export type PictureFormat =
   | "image/png"
@@ -106,16 +104,15 @@ export const pictureFormat = (bytes: Uint8Array): PictureFormat | undefined => {
   return kinds.some((brand) => /^(hei[cxms]|hev[cxms]|mif1|msf1)$/.test(brand)) ? "image/heic" : undefined
 }
 
-/** Size and animation from a header. */
 export interface PictureHeader {
   readonly width: number
   readonly height: number
   readonly animated: boolean
 }
 
-type Read = PictureHeader | undefined
+type HeaderResult = PictureHeader | undefined
 
-const png = (bytes: Uint8Array): Read => {
+const png = (bytes: Uint8Array): HeaderResult => {
   if (bytes.length < 33 || latin(bytes, 12, 16) !== "IHDR") return undefined
   let ended = false
   for (let at = 8; at + 12 <= bytes.length && !ended; at += 12 + view(bytes).getUint32(at)) {
@@ -125,7 +122,7 @@ const png = (bytes: Uint8Array): Read => {
   return ended ? { width, height, animated: false } : undefined
 }
 
-const jpeg = (bytes: Uint8Array): Read => {
+const jpeg = (bytes: Uint8Array): HeaderResult => {
   // Requires the end marker; data after it, which some cameras write, is ignored.
   if (Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).lastIndexOf("\xff\xd9", undefined, "latin1") < 0) {
     return undefined
@@ -154,7 +151,7 @@ const afterBlocks = (bytes: Uint8Array, at: number): number | undefined => {
 
 const tableBytes = (flags: number) => ((flags & 0x80) === 0 ? 0 : 3 << ((flags & 7) + 1))
 
-const gif = (bytes: Uint8Array): Read => {
+const gif = (bytes: Uint8Array): HeaderResult => {
   if (bytes.length < 14) return undefined
   const [width, height] = [view(bytes).getUint16(6, true), view(bytes).getUint16(8, true)]
   let frames = 0
@@ -170,7 +167,7 @@ const gif = (bytes: Uint8Array): Read => {
   return undefined
 }
 
-const webp = (bytes: Uint8Array): Read => {
+const webp = (bytes: Uint8Array): HeaderResult => {
   if (bytes.length < 30 || view(bytes).getUint32(4, true) + 8 > bytes.length) return undefined
   const data = view(bytes)
   switch (latin(bytes, 12, 16)) {

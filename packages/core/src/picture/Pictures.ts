@@ -1,7 +1,7 @@
 /**
  * Converts each picture to a form that every provider accepts, once, on arrival: the stored form is the shown form.
  * Decides what stays, what is converted, and what is rejected and why. Process-global: one picture is decoded at a
- * time, which bounds memory to one picture. Spec: PC-1..PC-8, PC-640 in specs/pictures.md.
+ * time, which bounds memory to one picture. Spec: PC-1..PC-8, PC-640 in specs/context.md.
  */
 import { Context, Data, Effect, Either } from "effect"
 import { dataBytes } from "@daybook/log/domain/DataUri"
@@ -9,13 +9,10 @@ import type { ToolContent } from "@daybook/log/domain/Values"
 import { looksLikeText } from "../workspace/TextPage.ts"
 import { pdfFault, pictureFormat, type PictureFormat, pictureHeader } from "./PictureFormat.ts"
 
-/**
- * The providers' limits for pictures, and the limits that satisfy all of them. A session may switch models at any turn
- * and shows its pictures again in every request, so a picture is fitted to the common limits once, not to the current
- * model. Pure data. Spec: PC-2 in specs/pictures.md.
- */
+// The providers' limits for pictures, and the limits that satisfy all of them. A session may switch models at any
+// turn and shows its pictures again in every request, so a picture is fitted to the common limits once, not to the
+// current model. Pure data. Spec: PC-2 in specs/context.md.
 
-/** The documented limits of one provider. */
 interface PictureLimits {
   /** Bytes of one picture in base64, the size that counts in requests. */
   readonly base64Bytes: number
@@ -72,7 +69,7 @@ const interlacedPixels = 50_000_000
 const seconds = 20
 
 /** A picture in a form that providers accept. */
-interface Encoded {
+interface EncodedPicture {
   readonly bytes: Uint8Array
   readonly format: string
   readonly width: number
@@ -80,16 +77,16 @@ interface Encoded {
 }
 
 /** The picture's facts, and its new form; `encoded` is undefined if it can stay as it is. */
-interface Decoded {
+interface DecodedPicture {
   readonly width: number
   readonly height: number
   readonly frames: number
-  readonly encoded: Encoded | undefined
+  readonly encoded: EncodedPicture | undefined
 }
 
 /** Inspects a picture and converts it to a form that every provider accepts. */
 export interface PictureDecoder {
-  readonly decode: (bytes: Uint8Array, format: PictureFormat) => Effect.Effect<Decoded, Undecodable>
+  readonly decode: (bytes: Uint8Array, format: PictureFormat) => Effect.Effect<DecodedPicture, Undecodable>
 }
 
 /** The longest edge, then the quality of a JPEG; undefined for a PNG. The last attempt always fits. */
@@ -111,7 +108,7 @@ const verify = async (sharp: Sharp, bytes: Uint8Array, pixels: number) => {
   await open(sharp, bytes, pixels).resize(16, 16, { fit: "fill" }).raw().toBuffer()
 }
 
-const encode = async (sharp: Sharp, bytes: Uint8Array, pixels: number, lossless: boolean): Promise<Encoded> => {
+const encode = async (sharp: Sharp, bytes: Uint8Array, pixels: number, lossless: boolean): Promise<EncodedPicture> => {
   const size = { width: scaledEdge, height: scaledEdge, fit: "inside", withoutEnlargement: true } as const
   const { data, info } = await open(sharp, bytes, pixels)
     .autoOrient()
@@ -120,7 +117,7 @@ const encode = async (sharp: Sharp, bytes: Uint8Array, pixels: number, lossless:
     .raw({ depth: "uchar" })
     .toBuffer({ resolveWithObject: true })
   const { channels, height, width } = info
-  let last: Encoded | undefined
+  let last: EncodedPicture | undefined
   for (const [edge, quality] of attempts) {
     if (quality === undefined && !lossless) continue
     const scaled = sharp(data, { raw: { width, height, channels } }).resize({ ...size, width: edge, height: edge })
@@ -134,7 +131,7 @@ const encode = async (sharp: Sharp, bytes: Uint8Array, pixels: number, lossless:
   throw new Error(`it still has ${last?.bytes.length} bytes when it is scaled down`)
 }
 
-const decode = async (sharp: Sharp, bytes: Uint8Array, format: PictureFormat): Promise<Decoded> => {
+const decode = async (sharp: Sharp, bytes: Uint8Array, format: PictureFormat): Promise<DecodedPicture> => {
   const limit = pixelLimits[format]
   if (limit === undefined) throw new Undecodable({ reason: "its format cannot be decoded here" })
   // Reads the header only: a declared size allocates nothing.
@@ -220,7 +217,7 @@ const nameOf = (format: string) => format.slice("image/".length).toUpperCase()
 
 const taken = commonPictures.formats.map(nameOf).join(", ")
 
-const noteOf = (format: PictureFormat, { encoded, frames, height, width }: Decoded): string | undefined => {
+const noteOf = (format: PictureFormat, { encoded, frames, height, width }: DecodedPicture): string | undefined => {
   if (encoded === undefined) return undefined
   const changes = [
     ...(encoded.width === width && encoded.height === height
@@ -288,7 +285,6 @@ export const makePictures = (load: typeof loadDecoder): PictureFitter => {
   }
 }
 
-/** The picture fitter of this process. */
 export class Pictures extends Context.Reference<Pictures>()("@daybook/core/Pictures", {
   defaultValue: () => makePictures(loadDecoder)
 }) {}

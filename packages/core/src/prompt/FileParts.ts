@@ -45,7 +45,6 @@ export const limits = {
   totalMediaBytes: 20 * 1024 * 1024
 } as const
 
-/** The state for one prompt of one session. */
 export interface Gathering {
   readonly sessionID: SessionID
   /** Canonical. */
@@ -285,7 +284,6 @@ const content = (gathering: Gathering, target: Target, asked: LineRange | undefi
 export const targetPart = (gathering: Gathering, target: Target, asked?: LineRange): Part =>
   Effect.zipRight(mayRead(gathering, target.resource), content(gathering, target, asked))
 
-/** A configured reference: its description, then its folder's listing or its file. */
 export const referenceParts = Effect.fn("FileParts.reference")(function* (gathering: Gathering, name: string) {
   const description = gathering.references.get(name)?.description?.slice(0, 4_000)
   const target = yield* gathering.files.resolve(gathering.sessionID, `${name}:`)

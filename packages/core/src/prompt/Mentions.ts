@@ -3,7 +3,7 @@
  * mean. Pure, total and linear in the text. Spec: PX-1..PX-4.
  */
 
-/** Finds code in Markdown text: fenced blocks, and backtick spans within one paragraph. Pure and linear. */
+// Finds code in Markdown text: fenced blocks, and backtick spans within one paragraph. Pure and linear.
 
 /** UTF-16 offsets; the end is exclusive. */
 type Range = readonly [start: number, end: number]
@@ -164,7 +164,6 @@ const resourceOf = (name: string): Pick<Mention, "resource"> => {
   return server === undefined || uri === undefined || /^\d+(-\d+|:\d+)?$/.test(uri) ? {} : { resource: { server, uri } }
 }
 
-/** The mention whose sign is at `at`. */
 const mentionAt = (text: string, at: number): Mention | undefined => {
   quotedName.lastIndex = at + 1
   const [whole, quoted] = quotedName.exec(text) ?? []

@@ -49,7 +49,6 @@ export class ResourceUnreadable extends Schema.TaggedError<ResourceUnreadable>("
 ) {}
 
 interface Reader {
-  /** The names of the available servers. */
   readonly servers: Effect.Effect<ReadonlyArray<string>>
   readonly read: (server: string, uri: string) => Effect.Effect<ReadonlyArray<ToolContent>, ResourceUnreadable>
 }
@@ -215,7 +214,6 @@ const attachmentParts = (
 export class PromptExpander extends Context.Tag("@daybook/core/PromptExpander")<
   PromptExpander,
   {
-    /** Returns undefined when the prompt refers to nothing. */
     readonly expand: (session: Session, prompt: PromptInput) => Effect.Effect<Expansion | undefined>
   }
 >() {}

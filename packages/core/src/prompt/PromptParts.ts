@@ -8,10 +8,8 @@ import type { ExpandedPart, FileAttachment, Prompt } from "@daybook/log/domain/V
 import { isBlank } from "@daybook/log/support/Text"
 import { filePart, type Instead, mediaKind, nothingInstead, textPart, type UserPart } from "./FilePart.ts"
 
-/**
- * Escapes the tags in which the runtime speaks to the model, so that text of files, tools, servers and processes
- * cannot imitate them: the `<` of such a tag becomes `&lt;`. Pure. Spec: LM-30.
- */
+// Escapes the tags in which the runtime speaks to the model, so that text of files, tools, servers and processes
+// cannot imitate them: the `<` of such a tag becomes `&lt;`. Pure. Spec: LM-30.
 
 const names = ["system-update", "running-task", "conversation-checkpoint", "recent-context", "branch-summary"]
 

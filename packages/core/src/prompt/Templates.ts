@@ -124,7 +124,6 @@ export class TemplateNotFound extends Schema.TaggedError<TemplateNotFound>("@day
   }
 }
 
-/** An unusable template file. */
 export interface TemplateProblem {
   readonly path: string
   readonly details: string
@@ -210,7 +209,6 @@ const make = ({ projectConfig = true, templates = [], userFolder }: TemplateOpti
   })
 }
 
-/** Templates from a list and from files. */
 export const layer = (options: TemplateOptions = {}): Layer.Layer<Templates> =>
   Layer.effect(
     Templates,

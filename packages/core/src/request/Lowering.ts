@@ -18,7 +18,7 @@ import { cutOff, goOn, nothingAsked } from "./Reminders.ts"
 import { defaultPictures, insteadOf, type Withholding, withinPictures } from "./Withholding.ts"
 
 /** The target of lowering, and what is pruned. */
-export interface Shown extends Withholding {
+export interface LoweringTarget extends Withholding {
   /** Whether the provider accepts system messages between others (RQ-22). */
   readonly systemMessages: "leading" | "anywhere"
   /** Tool results in messages up to this sequence number are shown as placeholders. */
@@ -28,7 +28,11 @@ export interface Shown extends Withholding {
 }
 
 /** Nothing pruned, for a provider that accepts system messages only at the start. */
-export const shownTo = (model: ModelRef): Shown => ({ model, systemMessages: "leading", prunedSeq: nothingPruned })
+export const shownTo = (model: ModelRef): LoweringTarget => ({
+  model,
+  systemMessages: "leading",
+  prunedSeq: nothingPruned
+})
 
 type AssistantPart = Prompt.AssistantMessagePartEncoded
 
@@ -77,7 +81,7 @@ const hosted = (part: ToolPart): boolean => part.provider?.executed === true
 const spoken = (text = "", metadata?: ProviderMetadata): ReadonlyArray<AssistantPart> =>
   isBlank(text) ? [] : [{ ...textPart(text), ...options(metadata, true) }]
 
-const allParts = (message: AssistantMessage, native: boolean, shown: Shown): ReadonlyArray<AssistantPart> =>
+const allParts = (message: AssistantMessage, native: boolean, shown: LoweringTarget): ReadonlyArray<AssistantPart> =>
   message.content.flatMap((part): ReadonlyArray<AssistantPart> => {
     if (part.type === "text") return spoken(part.text, native ? part.providerMetadata : undefined)
     if (part.type === "reasoning") {
@@ -113,12 +117,16 @@ const allParts = (message: AssistantMessage, native: boolean, shown: Shown): Rea
   })
 
 /** Drops trailing reasoning: providers reject an answer that ends with it. */
-const assistantParts = (message: AssistantMessage, native: boolean, shown: Shown): ReadonlyArray<AssistantPart> => {
+const assistantParts = (
+  message: AssistantMessage,
+  native: boolean,
+  shown: LoweringTarget
+): ReadonlyArray<AssistantPart> => {
   const parts = allParts(message, native, shown)
   return parts.slice(0, parts.findLastIndex(({ type }) => type !== "reasoning") + 1)
 }
 
-const assistantMessages = (message: AssistantMessage, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> => {
+const assistantMessages = (message: AssistantMessage, shown: LoweringTarget): ReadonlyArray<Prompt.MessageEncoded> => {
   const { model, prunedSeq } = shown
   const native = nativeTo(message, model)
   const content = assistantParts(message, native, shown)
@@ -162,15 +170,15 @@ const assistantMessages = (message: AssistantMessage, shown: Shown): ReadonlyArr
  * Privileged text in its place: a system message where the provider accepts it there, else marked text in the user
  * role.
  */
-const systemMessage = (text: string, { systemMessages }: Shown): Prompt.MessageEncoded =>
+const systemMessage = (text: string, { systemMessages }: LoweringTarget): Prompt.MessageEncoded =>
   systemMessages === "anywhere"
     ? { role: "system", content: text }
     : userMessage([textPart(`<system-update>\n${unprivileged(text)}\n</system-update>`)])
 
-const systemMessages = (text: string, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> =>
+const systemMessages = (text: string, shown: LoweringTarget): ReadonlyArray<Prompt.MessageEncoded> =>
   isBlank(text) ? [] : [systemMessage(text, shown)]
 
-const userMessages = (message: UserMessage, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> => [
+const userMessages = (message: UserMessage, shown: LoweringTarget): ReadonlyArray<Prompt.MessageEncoded> => [
   ...systemMessages(message.system ?? "", shown),
   userMessage(expandedParts(message, insteadOf(message, shown)))
 ]
@@ -181,7 +189,7 @@ const runningTask = (task: string): string =>
 
 const recentContext = (recent: string): string => `<recent-context>\n${unprivileged(recent)}\n</recent-context>\n`
 
-const lowerMessage = (message: Message, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> => {
+const lowerMessage = (message: Message, shown: LoweringTarget): ReadonlyArray<Prompt.MessageEncoded> => {
   switch (message.type) {
     case "user":
       return userMessages(message, shown)
@@ -234,7 +242,7 @@ const remembered = new WeakMap<
 >()
 
 /** Returns a function that lowers one message. It returns the same objects as long as nothing about the message changed. */
-const lowering = (shown: Shown) => {
+const lowering = (shown: LoweringTarget) => {
   const { media, model, prunedSeq, systemMessages } = shown
   const target = `${model.providerID}/${model.id} ${systemMessages} ${media?.join() ?? "any"}`
   const pruned = `${target} pruned`
@@ -249,7 +257,7 @@ const lowering = (shown: Shown) => {
 }
 
 /** Lowers messages in order, without the additions at the start and end of a request. */
-export const lower = (messages: ReadonlyArray<Message>, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> =>
+export const lower = (messages: ReadonlyArray<Message>, shown: LoweringTarget): ReadonlyArray<Prompt.MessageEncoded> =>
   messages.flatMap(lowering(shown))
 
 /** A message in the provider's form: from the session, or added by lowering (then it is in no log). */
@@ -271,7 +279,7 @@ const [unasked, cut, on] = [added("start", nothingAsked), added("cut", cutOff), 
  * end, the conversation must begin with the user role and must not end with an answer. Hence the next request begins
  * with the bytes of this one, whatever its outcome (EX-R13, EX-R12).
  */
-export const conversation = (messages: ReadonlyArray<Message>, shown: Shown): ReadonlyArray<Lowered> => {
+export const conversation = (messages: ReadonlyArray<Message>, shown: LoweringTarget): ReadonlyArray<Lowered> => {
   const lowerOne = lowering(shown)
   const all: Array<Lowered> = []
   // The last answer without a user message after it; system messages belong to neither side.

@@ -16,7 +16,7 @@ import { assemble } from "@daybook/log/store/Assemble"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import { mediaKinds } from "../prompt/FilePart.ts"
-import { conversation, type Shown } from "./Lowering.ts"
+import { conversation, type LoweringTarget } from "./Lowering.ts"
 import { nothingPruned } from "./Prune.ts"
 import { fold, nothingFolded, RequestFrame } from "./RequestFrame.ts"
 import { NothingShown, type ShownRequest } from "./ShownRequest.ts"
@@ -44,7 +44,7 @@ const recordedMedia = ({ media, pictures }: RequestFrame["settings"]) => ({
 })
 
 /** How this request showed the history. */
-export const shownBy = ({ frame, model, prunedSeq }: Sent): Shown => ({
+export const shownBy = ({ frame, model, prunedSeq }: Sent): LoweringTarget => ({
   model,
   systemMessages: frame.settings["systemMessages"] === "anywhere" ? "anywhere" : "leading",
   prunedSeq,

@@ -17,7 +17,7 @@ import { type ModelRef, sameModel } from "@daybook/log/domain/Values"
 import type { RejectedContent } from "../model/ContentRejection.ts"
 import { mediaKind } from "../prompt/FilePart.ts"
 import { isBlank } from "@daybook/log/support/Text"
-import type { Shown } from "./Lowering.ts"
+import type { LoweringTarget } from "./Lowering.ts"
 import { isPruned } from "./Prune.ts"
 import { withheldFrom } from "./Withholding.ts"
 
@@ -49,7 +49,7 @@ export interface Change {
 export interface RepairInput {
   /** The messages of the rejected request, oldest first. */
   readonly messages: ReadonlyArray<Message>
-  readonly shown: Shown
+  readonly shown: LoweringTarget
   /** The prompts that opened the running work: their words, and those of prompts after them, are never withheld. */
   readonly opening: ReadonlyArray<MessageID>
   readonly rejected: RejectedContent
@@ -57,25 +57,28 @@ export interface RepairInput {
   readonly before: Trial | undefined
 }
 
-type Found = Pick<PartRef, "callID" | "index" | "kind">
+type PartPosition = Pick<PartRef, "callID" | "index" | "kind">
 
 const isInline = ({ uri }: { readonly uri: string }): boolean => /^data:|^attachment:/i.test(uri)
 
-const mediumAt = (file: { readonly uri: string; readonly mime: string }, index: number): ReadonlyArray<Found> => {
+const mediumAt = (
+  file: { readonly uri: string; readonly mime: string },
+  index: number
+): ReadonlyArray<PartPosition> => {
   const kind = isInline(file) ? mediaKind(file.mime) : undefined
   return kind === undefined ? [] : [{ index, kind }]
 }
 
-const inPrompt = ({ expansion, files = [], text }: UserMessage, isOwn: boolean): ReadonlyArray<Found> => [
+const inPrompt = ({ expansion, files = [], text }: UserMessage, isOwn: boolean): ReadonlyArray<PartPosition> => [
   ...(isOwn || isBlank(text) ? [] : [{ kind: "text" as const }]),
   ...(expansion === undefined
     ? files.flatMap(mediumAt)
-    : expansion.parts.flatMap(({ content }, index): ReadonlyArray<Found> =>
+    : expansion.parts.flatMap(({ content }, index): ReadonlyArray<PartPosition> =>
         content.type === "text" ? [{ index, kind: "text" }] : mediumAt(content, index)
       ))
 ]
 
-const inResult = (part: ToolPart): ReadonlyArray<Found> => {
+const inResult = (part: ToolPart): ReadonlyArray<PartPosition> => {
   const content = part.content ?? []
   const media = content.flatMap((one, index) => (one.type === "file" ? mediumAt(one, index) : []))
   const hasText = part.state === "error" || content.some((one) => one.type === "text" && !isBlank(one.text))
@@ -85,7 +88,7 @@ const inResult = (part: ToolPart): ReadonlyArray<Found> => {
   }))
 }
 
-const inAnswer = (message: AssistantMessage, { prunedSeq }: Shown): ReadonlyArray<Found> =>
+const inAnswer = (message: AssistantMessage, { prunedSeq }: LoweringTarget): ReadonlyArray<PartPosition> =>
   message.content.flatMap((part) =>
     part.type === "tool" &&
     (part.state === "completed" || part.state === "error") &&
@@ -95,7 +98,7 @@ const inAnswer = (message: AssistantMessage, { prunedSeq }: Shown): ReadonlyArra
       : []
   )
 
-const found = (message: Message, shown: Shown, isOwn: boolean): ReadonlyArray<Found> => {
+const found = (message: Message, shown: LoweringTarget, isOwn: boolean): ReadonlyArray<PartPosition> => {
   if (message.type === "user") return inPrompt(message, isOwn)
   if (message.type === "assistant") return inAnswer(message, shown)
   return message.type === "shell" ? [{ kind: "text" }] : []

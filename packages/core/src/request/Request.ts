@@ -11,7 +11,7 @@ import { baseInstructions } from "../agent/BuiltinAgents.ts"
 import type { Agent, RequestSettings } from "../domain/Agent.ts"
 import type { ModelInfo } from "../model/ModelResolver.ts"
 import { isBlank } from "@daybook/log/support/Text"
-import { conversation, type Lowered, type Shown } from "./Lowering.ts"
+import { conversation, type Lowered, type LoweringTarget } from "./Lowering.ts"
 import { nothingPruned } from "./Prune.ts"
 import type { FramedTool, RequestFrame } from "./RequestFrame.ts"
 import { type CountTokens, type Estimate, estimate, type LastUsage, withUsage } from "./TokenEstimate.ts"
@@ -40,7 +40,6 @@ export interface AssembledRequest {
   readonly frame: RequestFrame
   /** The conversation, after the system texts. */
   readonly messages: ReadonlyArray<Prompt.MessageEncoded>
-  /** Estimated tokens by part. */
   readonly estimate: Estimate
   /**
    * Total tokens: the greater of the estimate, and the provider's last count plus the estimate of what came after it
@@ -89,7 +88,7 @@ const framedTool = (tool: Tool.Any): FramedTool => {
 const recordedSettings = (
   { headers, ...settings }: RequestSettings,
   toolChoice: ToolChoice,
-  { media, pictures, systemMessages }: Shown,
+  { media, pictures, systemMessages }: LoweringTarget,
   { contextTokens }: ModelInfo
 ): JsonRecord => ({
   ...settings,
@@ -102,7 +101,7 @@ const recordedSettings = (
 })
 
 /** How messages are shown to this model. */
-export const shownFor = (info: ModelInfo, prunedSeq: number | undefined): Shown => ({
+export const shownFor = (info: ModelInfo, prunedSeq: number | undefined): LoweringTarget => ({
   model: info.ref,
   systemMessages: info.systemMessages ?? "leading",
   prunedSeq: prunedSeq ?? nothingPruned,
@@ -110,7 +109,6 @@ export const shownFor = (info: ModelInfo, prunedSeq: number | undefined): Shown 
   pictures: info.pictures
 })
 
-/** The provider's count at the session's last step with this model, since the last checkpoint. */
 const lastUsage = (lowered: ReadonlyArray<Lowered>, model: ModelRef): LastUsage | undefined => {
   const at = lowered.findLastIndex(({ message }) => message.type === "assistant" && message.error === undefined)
   const step = lowered[at]?.message
@@ -146,7 +144,6 @@ const decodeMessage = Schema.decodeSync(Prompt.Message)
 
 const decodedMessages = new WeakMap<Prompt.MessageEncoded, Prompt.Message>()
 
-/** Decodes a message; the same message returns the same object. */
 const decoded = (message: Prompt.MessageEncoded): Prompt.Message => {
   const before = decodedMessages.get(message)
   if (before !== undefined) return before

@@ -31,7 +31,6 @@ export const hashOf = ({ baselineSeq, settings, system, tools }: RequestFrame): 
 
 const sameJson = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
-/** A baseline that is not in the log yet, with the value of each source in it. */
 export interface NewBaseline {
   readonly baseline: string
   readonly snapshot: Snapshot

@@ -68,7 +68,6 @@ const ShownMessage = Schema.Union(
 )
 type ShownMessage = typeof ShownMessage.Type
 
-/** A tool in request form. */
 export const FramedTool = Schema.Struct({
   name: Schema.String,
   description: Schema.optionalWith(Schema.String, { exact: true }),
@@ -96,7 +95,6 @@ export const ShownRequest = Schema.Struct({
   frame: RequestFrame,
   /** The conversation, after the system texts. */
   messages: Schema.Array(ShownMessage),
-  /** Estimated tokens by part. */
   estimate: Estimate,
   /** The id of the answer and the sequence number of its step; absent in a preview. */
   step: Schema.optionalWith(Schema.Struct({ seq: Schema.Int, messageID: MessageID }), { exact: true })

@@ -18,7 +18,7 @@ export interface TextAnswer {
 }
 
 /** Accumulated usage, including failed attempts. */
-export interface Spent {
+export interface UsageSum {
   cost: number
   tokens: Tokens | undefined
   estimated: boolean
@@ -35,23 +35,22 @@ const add = (a: Tokens | undefined, b: Tokens): Tokens =>
       }
 
 /** The usage in event form. */
-export const spentFields = ({ cost, estimated, tokens }: Spent): Partial<Used> =>
+export const spentFields = ({ cost, estimated, tokens }: UsageSum): Partial<Used> =>
   tokens === undefined ? {} : { cost, tokens, ...(estimated ? { estimated: true } : {}) }
 
-const spend = (spent: Spent, { cost, estimated, tokens }: Used): void => {
+const spend = (spent: UsageSum, { cost, estimated, tokens }: Used): void => {
   spent.tokens = add(spent.tokens, tokens)
   spent.cost += cost
   spent.estimated ||= estimated === true
 }
 
-/** Nothing used yet. */
-export const nothingSpent = (): Spent => ({ cost: 0, tokens: undefined, estimated: false })
+export const nothingSpent = (): UsageSum => ({ cost: 0, tokens: undefined, estimated: false })
 
 /** Sends the request once. `spent` grows by what it used; `onText` gets the text as it arrives. */
 export const requestText = Effect.fnUntraced(function* (
   model: ResolvedModel,
   prompt: ReadonlyArray<Prompt.MessageEncoded>,
-  spent: Spent,
+  spent: UsageSum,
   onText: (text: string) => Effect.Effect<void>
 ): Effect.fn.Return<TextAnswer, ProviderStream.StreamFault> {
   const { countTokens, info } = model

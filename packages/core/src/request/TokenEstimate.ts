@@ -24,7 +24,6 @@ export interface EstimatedRequest {
   readonly tools: ReadonlyArray<ToolShape>
 }
 
-/** Estimated tokens of a request, in total and by part. */
 export const Estimate = Schema.Struct({
   system: Schema.Finite,
   messages: Schema.Finite,

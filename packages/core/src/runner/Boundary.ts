@@ -5,7 +5,7 @@
  *           -> request -> budget -> compaction
  *
  * Returns the request that is ready to be sent. Spec: EX-T1, EX-D3, EX-D4, EX-D6, EX-D10, EX-113, EX-B1..EX-B9 in
- * specs/execution.md, RQ-24 in specs/context.md, IB-41 in specs/inbox.md, CP-41, CP-55 in specs/compaction.md (TU-3,
+ * specs/execution.md, RQ-24 in specs/context.md, IB-41 in specs/sessions.md, CP-41, CP-55 in specs/context.md (TU-3,
  * TU-5, TU-11, CM-9..CM-12, PR-2..PR-6).
  */
 import { Array as Arr, type Cause, Effect, Either, Ref } from "effect"
@@ -135,7 +135,6 @@ type CompactOnRequest = Effect.Effect.Success<ReturnType<typeof makeManualCompac
 export const reminder = (identifiers: Identifiers["Type"], text: string): Effect.Effect<Draft> =>
   Effect.map(identifiers.message, (messageID) => draft("session.next.synthetic", { messageID, text }))
 
-/** The texts of the reminders that a turn with these inputs adds. */
 const remindersFor = (activity: Activity.Activity, inputs: ReadonlyArray<Input>): ReadonlyArray<string> => [
   ...(activity.turns > 0 && inputs.length > 0 ? [steered(inputs.length)] : []),
   ...(Activity.isLastTurn(activity) ? [lastTurn] : [])

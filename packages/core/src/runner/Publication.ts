@@ -14,13 +14,12 @@ import * as ProviderStream from "../model/ProviderStream.ts"
 import type { StreamPart } from "../model/ProviderStream.ts"
 import { estimateOf, type Used } from "../model/Usage.ts"
 import { repeated } from "../request/Reminders.ts"
-import type { Settled } from "../tool/ToolRegistry.ts"
+import type { CallOutcome } from "../tool/ToolRegistry.ts"
 import { referenceOf } from "../workspace/ToolOutputStore.ts"
 import * as Recorder from "./recorder/TurnRecorder.ts"
 
 // Detects repeated calls with the same result: the result of the third call in a row carries a reminder for the model.
 
-/** Repeats in a row, from which on the result carries a reminder. */
 const remindFrom = 3
 
 const mark = "\n<reminder>\nThis call gave the same result"
@@ -54,7 +53,7 @@ const contentText = ({ content, outputPaths = [], structured }: ToolOutput): str
 const keyOfPart = ({ content = [], error, input, name, outputPaths = [], state, structured = {} }: ToolPart): string =>
   keyOf(name, input, state === "error", error?.message ?? contentText({ content, outputPaths, structured }))
 
-const keyOfSettled = (name: string, input: unknown, settled: Settled): string =>
+const keyOfSettled = (name: string, input: unknown, settled: CallOutcome): string =>
   settled._tag === "Failure"
     ? keyOf(name, input, true, settled.error.message)
     : keyOf(name, input, false, contentText(settled.output))
@@ -70,7 +69,7 @@ function* newestFirst(messages: ReadonlyArray<Message>): Generator<ToolPart> {
   }
 }
 
-const withReminder = (settled: Settled, count: number): Settled => {
+const withReminder = (settled: CallOutcome, count: number): CallOutcome => {
   const words = `\n${repeated(count)}`
   if (settled._tag === "Failure") {
     return { ...settled, error: { ...settled.error, message: `${settled.error.message}${words}` } }
@@ -93,7 +92,7 @@ const withReminder = (settled: Settled, count: number): Settled => {
 
 export interface Repeats {
   /** Returns the result to record: with a reminder when it repeated often enough. */
-  readonly note: (name: string, input: unknown, settled: Settled) => Settled
+  readonly note: (name: string, input: unknown, settled: CallOutcome) => CallOutcome
 }
 
 /** Starts the count from the shown messages. */
@@ -121,7 +120,6 @@ export const makeRepeats = (messages: ReadonlyArray<Message>): Repeats => {
 interface TurnState {
   /** The recorded part of the answer. */
   readonly answer: Recorder.State
-  /** Calls that wait for the end of the answer (EX-R14). */
   readonly held: ReadonlyArray<Recorder.LocalCall>
   /** A request is in flight, and the provider may charge its tokens. */
   readonly charged: boolean
@@ -181,7 +179,7 @@ const recordParts = (before: Pick<TurnState, "answer" | "held">, parts: Readonly
 }
 
 /** Records the result of a local call. */
-const settlement = (answer: Recorder.State, callID: string, result: Settled): Step => {
+const settlement = (answer: Recorder.State, callID: string, result: CallOutcome): Step => {
   const base = { assistantMessageID: answer.messageID, callID, provider: { executed: false } }
   return {
     state: Recorder.settled(answer, callID),
@@ -194,7 +192,6 @@ const settlement = (answer: Recorder.State, callID: string, result: Settled): St
   }
 }
 
-/** Errors for what is unfinished at the end of a turn: local calls, hosted calls, and the step if it failed. */
 export interface Reasons {
   readonly local: StoredError
   readonly hosted: StoredError
@@ -270,7 +267,6 @@ const commit = (publication: Publication, step: Step, ending?: Ending): Effect.E
 /** The message of the turn. */
 export const messageID = ({ state }: Publication) => Effect.map(Ref.get(state), ({ answer }) => answer.messageID)
 
-/** Stores events beside the answer. */
 export const note = (publication: Publication, drafts: ReadonlyArray<Draft>): Effect.Effect<unknown, AppendError> =>
   publication.inOrder(append(publication, drafts))
 
@@ -330,14 +326,13 @@ export const progress = (publication: Publication, callID: string, { content, st
   )
 
 /** Stores the result of a local call. */
-export const result = (publication: Publication, { callID, input, name }: Recorder.LocalCall, returned: Settled) =>
+export const result = (publication: Publication, { callID, input, name }: Recorder.LocalCall, returned: CallOutcome) =>
   publication.inOrder(
     Effect.flatMap(Ref.get(publication.state), ({ answer }) =>
       commit(publication, settlement(answer, callID, publication.repeats.note(name, input, returned)))
     )
   )
 
-/** Closes what is unfinished. */
 export const wrapUp = (publication: Publication, reasons: Reasons): Effect.Effect<void, AppendError> =>
   publication.inOrder(
     Effect.uninterruptible(

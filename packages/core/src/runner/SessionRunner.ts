@@ -45,7 +45,6 @@ interface PreviewParts {
 
 type Planned = Pick<Epoch, "baseline" | "baselineSeq"> & { readonly told?: string }
 
-/** The result that `ContextEpoch.prepare` and `advance` would have. */
 const plan = (
   sessionID: SessionID,
   epoch: Epoch | undefined,

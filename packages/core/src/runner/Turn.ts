@@ -1,7 +1,7 @@
 /**
  * Runs one provider turn: sends one request, publishes its stream, runs its local tools as they are called, and settles
  * everything before it returns. `Publication.ts` orders the events. Spec: EX-T1..EX-T12 in specs/execution.md,
- * UN-10..UN-12 in specs/undo.md (TO-P1, TU-8..TU-15, TO-1..TO-10).
+ * UN-10..UN-12 in specs/sessions.md (TO-P1, TU-8..TU-15, TO-1..TO-10).
  */
 import * as AiError from "@effect/ai/AiError"
 import * as Response from "@effect/ai/Response"
@@ -42,7 +42,7 @@ import type { Snapshot } from "../snapshot/SnapshotStore.ts"
 import type { Snapshots } from "../snapshot/Snapshots.ts"
 import { firstOf } from "../support/Race.ts"
 import type { ToolCall } from "../tool/ToolDefinition.ts"
-import type { MaterializedTools, Settled } from "../tool/ToolRegistry.ts"
+import type { MaterializedTools, CallOutcome } from "../tool/ToolRegistry.ts"
 import * as Publication from "./Publication.ts"
 import type { Reasons, Repeats } from "./Publication.ts"
 import * as Recorder from "./recorder/TurnRecorder.ts"
@@ -113,7 +113,7 @@ const makeToolFibers = Effect.fnUntraced(function* (
 })
 
 /** A tool failed outside its contract: the model reads the error and continues (TO-2). */
-const brokenTool = (name: string, defect: unknown): Settled => {
+const brokenTool = (name: string, defect: unknown): CallOutcome => {
   const details = defect instanceof Error ? defect.message : String(defect)
   return { _tag: "Failure", error: { type: "tool.execution", message: `tool "${name}" broke: ${details}` } }
 }
@@ -126,7 +126,6 @@ const progressOf = ({ abort, publication }: ToolFibers, callID: string) =>
     )
   )
 
-/** Runs a call to its outcome; a defect becomes a failure that the model reads. */
 const toolOutcome = (fibers: ToolFibers, { callID, input, name }: LocalCall, restore: Restore) =>
   Effect.flatMap(progressOf(fibers, callID), (progress) =>
     restore(fibers.tools.settle({ name, input, call: { ...fibers.call, callID, progress } }))
@@ -321,7 +320,6 @@ export interface TurnResult {
   readonly problem: AnswerProblem | undefined
 }
 
-/** A turn and the parts that run it. */
 interface Turn extends Pick<TurnInput<never>, "model" | "prompt" | "tools" | "toolChoice"> {
   readonly publication: Publication.Publication
   readonly fibers: ToolFibers

@@ -29,7 +29,6 @@ import * as Recorder from "./recorder/TurnRecorder.ts"
 
 // Repairs a session whose request was rejected because of its content: stores which parts the model is no longer shown.
 
-/** The trial whose request is in flight; undefined after an accepted request. */
 type TrialRef = Ref.Ref<Trial | undefined>
 
 interface Rejection {

@@ -1,4 +1,4 @@
-/** Defines the answer to a prompt, and why there is none. Spec: IB-50..IB-56 in specs/inbox.md. */
+/** Defines the answer to a prompt, and why there is none. Spec: IB-50..IB-56 in specs/sessions.md. */
 import { Schema } from "effect"
 import { ActivityID, MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import { AssistantMessage } from "@daybook/log/domain/Message"

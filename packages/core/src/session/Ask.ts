@@ -1,6 +1,6 @@
 /**
  * Prompts a session and waits for the settled answer. The answer is read from the log, so that it is the same in every
- * process and at every repetition. Interrupting the caller only ends its waiting. Spec: IB-50..IB-56 in specs/inbox.md.
+ * process and at every repetition. Interrupting the caller only ends its waiting. Spec: IB-50..IB-56 in specs/sessions.md.
  *
  *   prompt ─> tail ─────────────────────────────> the end of its activity
  *          └> this process is idle ─> log's end ─┘ or: no run took the prompt

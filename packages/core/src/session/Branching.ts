@@ -1,6 +1,6 @@
 /**
  * Moves a session's leaf through its tree, and labels messages. A move is one event, written under the session's
- * ownership while nothing runs; it names the history that it continues. Spec: HP-20..HP-28 in specs/branches.md
+ * ownership while nothing runs; it names the history that it continues. Spec: HP-20..HP-28 in specs/sessions.md
  * (CP-16).
  */
 import { Effect, Schema, Struct } from "effect"
@@ -12,7 +12,7 @@ import { validate } from "@daybook/log/domain/InvalidInput"
 import { PromptInput } from "@daybook/log/domain/Values"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import { EventLog, type OwnerToken } from "@daybook/log/log/EventLog"
-import { type Leaf, type Place, SessionStore } from "@daybook/log/store/SessionStore"
+import { type Leaf, type TreePlace, SessionStore } from "@daybook/log/store/SessionStore"
 import { Lineage } from "../agent/Lineage.ts"
 import { defaultSettings, limitsOf } from "../compaction/Limits.ts"
 import {
@@ -154,7 +154,7 @@ export interface Target {
 const root: Target = { messageID: undefined, path: [] }
 
 /** A prompt is branched off before it, so that another one takes its place (CP-17). */
-export const targetOf = ({ before, id, parentID, through, type }: Place): Target =>
+export const targetOf = ({ before, id, parentID, through, type }: TreePlace): Target =>
   type === "user" ? { messageID: parentID, path: before } : { messageID: id, path: through }
 
 const promptFields = Struct.keys(PromptInput.fields)
@@ -168,7 +168,7 @@ export const makePlaces = Effect.gen(function* () {
       return place ?? (yield* new MessageNotFound({ sessionID, messageID }))
     }),
     /** The prompt of a user message, to be edited and sent again. */
-    promptOf: Effect.fnUntraced(function* (sessionID: SessionID, { id, type }: Place) {
+    promptOf: Effect.fnUntraced(function* (sessionID: SessionID, { id, type }: TreePlace) {
       const message = type === "user" ? yield* store.message(sessionID, id) : undefined
       return message?.type === "user" ? { prompt: Struct.pick(message, ...promptFields) } : {}
     })

@@ -1,7 +1,7 @@
 /**
  * Changes a session by one event each: its address, Location, title, budget, what the model is shown, and answers to
- * the model. Spec: AD-4, IB-3, IB-40 in specs/inbox.md, EX-B1, EX-B6 in specs/execution.md, CP-35 in
- * specs/compaction.md, TO-84 in specs/tools.md, RQ-54 in specs/context.md (EP-9, CR-3, CR-4).
+ * the model. Spec: AD-4, IB-3, IB-40 in specs/sessions.md, EX-B1, EX-B6 in specs/execution.md, CP-35 in
+ * specs/context.md, TO-84 in specs/tools.md, RQ-54 in specs/context.md (EP-9, CR-3, CR-4).
  */
 import { Effect, Option, Schema } from "effect"
 import { Identifiers, MessageID, SessionID } from "@daybook/log/domain/Identifiers"

@@ -15,11 +15,9 @@ type Failure<Verb extends keyof Facade> = Facade[Verb] extends (...args: never) 
   ? E
   : never
 
-/** A child to create, and its prompt. */
 export interface ChildOptions {
   readonly session: CreateOptions & { readonly id: SessionID }
   readonly prompt: Pick<PromptOptions, "id" | "prompt">
-  /** The number of its ancestors. */
   readonly depth: number
   /** Called when the child exists, before it runs. */
   readonly created: (session: Session) => Effect.Effect<void>
@@ -27,7 +25,6 @@ export interface ChildOptions {
 
 /** The result of a child's run. */
 export interface ChildResult {
-  /** The session after its run. */
   readonly session: Session
   /** Why the run failed. */
   readonly failure?: Failure<"resume">

@@ -24,7 +24,6 @@ import type { Sessions } from "./Sessions.ts"
 
 // Checks which model a session may be given: one that the host can use now.
 
-/** The model, if it resolves. */
 export const knownModel = Effect.fnUntraced(function* ({ resolve }: ModelResolver["Type"], asked: ModelRef) {
   const model = yield* validate("model", ModelRef, asked)
   yield* Effect.mapError(resolve(model), ({ message }) => new InvalidInput({ field: "model", details: message }))

@@ -1,6 +1,6 @@
 /**
  * Forks a session: a new session that begins with the history of another one, up to a message. Reads the source page by
- * page and appends in portions; a fork that fails leaves nothing. Spec: HP-30..HP-34 in specs/branches.md.
+ * page and appends in portions; a fork that fails leaves nothing. Spec: HP-30..HP-34 in specs/sessions.md.
  */
 import { Array as Arr, Effect, Option, Schema } from "effect"
 import * as HistoryPath from "@daybook/log/domain/HistoryPath"

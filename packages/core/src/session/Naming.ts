@@ -1,7 +1,6 @@
 /**
  * Names sessions in the background, after their first turn: by a model, else by the beginning of the first prompt. A
- * name that a person gave is never replaced, and no turn waits. Spec: specs/names.md NM-1
- * to NM-9; decision 0061, NM-1 in specs/names.md.
+ * name that a person gave is never replaced, and no turn waits. Spec: NM-1 to NM-9 in specs/sessions.md.
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Context, Deferred, Effect, FiberId, Layer, Option, Struct } from "effect"
@@ -14,7 +13,7 @@ import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { Lineage } from "../agent/Lineage.ts"
 import { ModelResolver } from "../model/ModelResolver.ts"
-import { nothingSpent, requestText, type Spent, spentFields } from "../request/TextRequest.ts"
+import { nothingSpent, requestText, type UsageSum, spentFields } from "../request/TextRequest.ts"
 import * as Boundary from "../runner/Boundary.ts"
 import { modelOf } from "../runner/Preparation.ts"
 import type { NamingMode } from "./SessionOptions.ts"
@@ -52,7 +51,6 @@ export const titleRequest = ({ answer, prompt }: Beginning): ReadonlyArray<Promp
   }
 ]
 
-/** What models write around a title. */
 const around = /^(?:title:\s*)?[\s"'`*_#\u201c\u2018\u00ab]+|[\s"'`*_.\u201d\u2019\u00bb]+$/giu
 
 /** The title in a model's answer; undefined if it is none: empty, or of more than six words. */
@@ -121,7 +119,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallback, mode }: NamingOpti
   })
 
   /** Renames the session. If it got a name meanwhile, that name stays, and only what the request used is stored. */
-  const rename = (sessionID: SessionID, title: string, by: "model" | "prompt", spent: Spent) =>
+  const rename = (sessionID: SessionID, title: string, by: "model" | "prompt", spent: UsageSum) =>
     Effect.gen(function* () {
       const expectedSeq = yield* log.latest(sessionID)
       const session = yield* store.get(sessionID)
@@ -141,7 +139,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallback, mode }: NamingOpti
 
   /** The model's title. Every failure means that there is none. */
   const asked = Effect.fnUntraced(
-    function* (session: Session, beginning: Beginning, spent: Spent) {
+    function* (session: Session, beginning: Beginning, spent: UsageSum) {
       const agent = yield* lineage.agentOf(session)
       const settings = { ...Struct.omit(agent.settings ?? {}, "stop"), maxOutputTokens }
       const model = yield* models.resolve(modelOf(session, agent), settings)

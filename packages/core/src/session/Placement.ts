@@ -1,7 +1,7 @@
 /**
  * Places sessions at addresses: creates a session there on first use, finds a session, or assigns an address later. A
  * session gets at most one address, and an address belongs to one session; between concurrent requests the commit
- * decides. Spec: AD-1..AD-6 in inbox.md.
+ * decides. Spec: AD-1..AD-6 in specs/sessions.md.
  */
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Path from "@effect/platform/Path"

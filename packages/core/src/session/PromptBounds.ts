@@ -1,7 +1,7 @@
 /**
  * Checks a prompt's content and size: a prompt is not blank, and not too large, since every request reads the prompt's
  * row of the log again. Referenced files are bounded where they are read (PX-14). Pure. Spec: IB-31, IB-32 in
- * specs/inbox.md.
+ * specs/sessions.md.
  */
 import { Either } from "effect"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"

@@ -13,7 +13,6 @@ import { type OpenQuestion, questionTool, QuestionStore } from "@daybook/log/sto
 import { Answers, type PendingQuestion, QuestionClosed, QuestionItems, QuestionRef } from "../domain/Question.ts"
 import { decodeInput } from "../tool/LenientInput.ts"
 
-/** How a question ended. */
 export type Outcome =
   { readonly _tag: "Answered"; readonly answers: ReadonlyArray<string> } | { readonly _tag: "Dismissed" }
 
@@ -27,7 +26,6 @@ export class Questions extends Context.Tag("@daybook/core/Questions")<
     readonly answer: (
       options: QuestionRef & { readonly answers: ReadonlyArray<string> }
     ) => Effect.Effect<void, InvalidInput | QuestionClosed | AppendError>
-    /** Records that the question will not be answered. */
     readonly dismiss: (options: QuestionRef) => Effect.Effect<void, InvalidInput | QuestionClosed | AppendError>
     /** Waits for the end of a question. */
     readonly outcome: (question: QuestionRef) => Effect.Effect<Outcome, ReadError>

@@ -121,7 +121,6 @@ const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runni
   })
 })
 
-/** Stops a session's work in this process. */
 interface Stops {
   readonly all: (sessionID: SessionID) => Effect.Effect<void>
   /** Stops this activity and no other; false if it does not run here. */
@@ -280,5 +279,4 @@ const make = Effect.fnUntraced(function* <R>(
   })
 })
 
-/** Builds execution with the given layer per Location. */
 export const layer = <R>(location: LocationLayer<never, R>) => Layer.scoped(SessionExecution, make(location))

@@ -1,6 +1,6 @@
 /**
  * Admits prompts: a prompt becomes a durable input exactly once. An exact retry gets the same receipt; any other use of
- * its id is a conflict. The loser of a race reads what the winner wrote. Spec: IB-20..IB-31 in specs/inbox.md
+ * its id is a conflict. The loser of a race reads what the winner wrote. Spec: IB-20..IB-31 in specs/sessions.md
  * (IN-1..IN-12).
  */
 import { Context, Effect, Either, Layer } from "effect"
@@ -37,14 +37,18 @@ export interface InputOptions {
 }
 
 /** The arguments of an admission. */
-type Asked = Omit<Admission, "prompt" | "messageID"> & {
+type AdmissionRequest = Omit<Admission, "prompt" | "messageID"> & {
   readonly prompt: PromptInput
-  /** Absent: a generated one. */
   readonly messageID: MessageID | undefined
 }
 
 /** Checks the arguments in the order in which they are reported. */
-const check = ({ delivery = "steer", id, prompt, sessionID }: PromptOptions): Either.Either<Asked, InvalidInput> =>
+const check = ({
+  delivery = "steer",
+  id,
+  prompt,
+  sessionID
+}: PromptOptions): Either.Either<AdmissionRequest, InvalidInput> =>
   Either.gen(function* () {
     const asked = {
       delivery: yield* validate("delivery", Delivery, delivery),

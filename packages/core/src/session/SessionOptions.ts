@@ -1,7 +1,7 @@
 /**
  * Defines the arguments and results of the facade's verbs as schemas, so that servers and clients can be derived from
  * them. An id is any text here: the verb checks it and names the field at fault. Contract of the verbs: `Sessions.ts`.
- * Spec: NM-8 in specs/names.md, UN-26..UN-30, UN-50..UN-53 in specs/undo.md.
+ * Spec: NM-8 in specs/sessions.md, UN-26..UN-30, UN-50..UN-53 in specs/sessions.md.
  */
 import { Schema } from "effect"
 import { Address } from "@daybook/log/domain/Address"
@@ -99,7 +99,6 @@ export class RedoRefused extends Schema.TaggedError<RedoRefused>("@daybook/core/
 export const NamingMode = Schema.Literal("model", "prompt", "off")
 export type NamingMode = typeof NamingMode.Type
 
-/** A session's address for clients. */
 export const Placement = Schema.Struct({
   address: Address,
   /** The folder that its agent sees as `/`: an absolute real path. */
@@ -175,7 +174,6 @@ export type InterruptOptions = typeof InterruptOptions.Type
 export const RequestOptions = Schema.Struct({ sessionID: SessionID, at: Schema.optional(AnyNumber) })
 export type RequestOptions = typeof RequestOptions.Type
 
-/** Selects the message of a branch. */
 export const BranchOptions = Schema.Struct({
   sessionID: SessionID,
   messageID: Schema.String,
@@ -200,7 +198,6 @@ export type Branched = typeof Branched.Type
 /** Options of a fork. */
 export const ForkOptions = Schema.Struct({
   sessionID: SessionID,
-  /** The last message of the fork's history; for a prompt, the one before it. Default: the leaf. */
   messageID: Schema.optional(Schema.String),
   id: Schema.optional(Schema.String),
   /** Default: the title of the source. */

@@ -1,6 +1,6 @@
 /**
  * Defines the facade: what a host does with sessions. Admission and execution are separate: `prompt` returns when the
- * prompt is on disk, the work continues in the background, and `wait` and `events` follow it. Spec: specs/inbox.md,
+ * prompt is on disk, the work continues in the background, and `wait` and `events` follow it. Spec: specs/sessions.md,
  * execution.md.
  */
 import { Context, type Effect, type Stream } from "effect"

@@ -1,6 +1,6 @@
 /**
  * Takes back the last prompt of a session, and the files that its turns changed. Spec: UN-13, UN-26..UN-32,
- * UN-50..UN-53 in specs/undo.md.
+ * UN-50..UN-53 in specs/sessions.md.
  */
 import { Effect, Schema, Struct } from "effect"
 import type { HistoryPath } from "@daybook/log/domain/HistoryPath"
@@ -11,18 +11,17 @@ import { EventLog, type OwnerToken } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { Redoable, Undoable } from "@daybook/log/store/UndoRows"
 import { SnapshotUnavailable } from "../snapshot/SnapshotError.ts"
-import { type Restored, type RestoreRequest, Snapshots, type Turn } from "../snapshot/Snapshots.ts"
+import { type RestoreAccount, type RestoreRequest, Snapshots, type Turn } from "../snapshot/Snapshots.ts"
 import type { Existing } from "./Placement.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { NothingToRedo, NothingToUndo, RedoRefused, type Undone, type UndoOptions } from "./SessionOptions.ts"
 
 // What undo and redo say of the files that they restored, for callers and for the log.
 
-/** Paths in an event, and in an account. */
 const listed = { event: 100, account: 10_000 }
 
 /** What became of the files; `problem` says why they were left. */
-type Files = Restored & { readonly problem?: string }
+type Files = RestoreAccount & { readonly problem?: string }
 
 const untouched: Files = { outcomes: [], before: undefined, after: undefined }
 
@@ -47,7 +46,7 @@ const accountOf = ({ outcomes, problem }: Files, problems: ReadonlyArray<string>
 }
 
 /** A move of the leaf. */
-interface Way {
+interface LeafMove {
   readonly from: MessageID | undefined
   readonly to: MessageID | undefined
   /** The history that continues. */
@@ -57,7 +56,7 @@ interface Way {
 }
 
 /** The events of an undo or a redo: what happened to files, then the move of the leaf. */
-const draftsOf = (files: Files, { from, path, redoes, to }: Way) => {
+const draftsOf = (files: Files, { from, path, redoes, to }: LeafMove) => {
   const [changed, left] = [pathsOf(files, false), pathsOf(files, true)]
   const restored = draft("session.next.files.restored", {
     ...(files.before === undefined ? {} : { before: files.before }),
@@ -83,12 +82,10 @@ const isConflict = Schema.is(Schema.Struct({ _tag: Schema.Literal("SeqConflict")
 const isGone = (error: unknown): error is SnapshotUnavailable =>
   error instanceof SnapshotUnavailable && (error.reason === "no-git" || error.reason === "missing")
 
-/** One kind of taking back. */
-interface Kind<Found, Missing, Refused, Unread> {
-  /** What is taken back. */
+interface Direction<Found, Missing, Refused, Unread> {
   readonly find: Effect.Effect<Found, Missing>
   readonly restore: (found: Found, request: Omit<RestoreRequest, "turns">) => Effect.Effect<Files, Refused>
-  readonly wayOf: (found: Found) => Way
+  readonly wayOf: (found: Found) => LeafMove
   /** What else the account says. */
   readonly tell: (found: Found) => Effect.Effect<Pick<Undone, "omitted" | "problems" | "prompt">, Unread>
 }
@@ -101,7 +98,7 @@ const makeTakingBack = Effect.gen(function* () {
   return <Found, Missing, Refused, Unread>(
     sessionID: SessionID,
     { dryRun = false, force = false }: Omit<UndoOptions, "sessionID">,
-    { find, restore, tell, wayOf }: Kind<Found, Missing, Refused, Unread>
+    { find, restore, tell, wayOf }: Direction<Found, Missing, Refused, Unread>
   ) => {
     /** Stores it. A conflict means that an event came between: look again. */
     const move = (owner: OwnerToken, files: Files) =>

@@ -1,6 +1,6 @@
 /**
  * Selects the files that a snapshot stores among the files that changed since the last snapshot, and names the files
- * that it leaves out. Spec: UN-1, UN-5, UN-6 in specs/undo.md.
+ * that it leaves out. Spec: UN-1, UN-5, UN-6 in specs/sessions.md.
  */
 import { constants, lstatSync, readFileSync, realpathSync, type Stats } from "node:fs"
 import * as fs from "node:fs/promises"

@@ -1,7 +1,7 @@
 /**
  * Keeps snapshots by a file for each session and snapshot, in the form of a git reference. The time of the file is the
  * time when the snapshot was last taken. The store's lock is held during each change. Spec: UN-7, UN-9, UN-40 in
- * specs/undo.md.
+ * specs/sessions.md.
  */
 import { statSync } from "node:fs"
 import * as fs from "node:fs/promises"
@@ -72,7 +72,6 @@ export const keep = (reference: Omit<Reference, "time">, temporary: string): Eff
     await fs.rename(temporary, file)
   })
 
-/** The sessions for which a store keeps snapshots. */
 export const keysIn = (store: string): Effect.Effect<ReadonlyArray<string>, SnapshotUnavailable> =>
   tryFiles("listing the snapshots", () => namesIn(folderOf(store)))
 
@@ -89,7 +88,6 @@ export const references = (store: string): Effect.Effect<ReadonlyArray<Reference
     return found
   })
 
-/** Drops these snapshots. Content that only they need stays stored. */
 export const drop = (dropped: ReadonlyArray<Omit<Reference, "time">>): Effect.Effect<void, SnapshotUnavailable> =>
   tryFiles("dropping snapshots", async () => {
     for (const reference of dropped) {

@@ -1,7 +1,7 @@
 /**
  * Takes back what turns did to the files of a Location. A path goes back only if it still is as the last of these turns
  * left it; any other path is a conflict and stays. Running an interrupted restore again finishes it. Spec: UN-20..UN-26
- * in specs/undo.md.
+ * in specs/sessions.md.
  */
 import { createHash } from "node:crypto"
 import { constants } from "node:fs"
@@ -9,7 +9,7 @@ import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Data, Effect, type Scope } from "effect"
 import { codeOf } from "../workspace/FileFailure.ts"
-import { type Held, holdFolder, reachFolder } from "../workspace/HeldFolder.ts"
+import { type PathInFolder, holdFolder, reachFolder } from "../workspace/HeldFolder.ts"
 import * as Change from "./Change.ts"
 import { isSame, type State } from "./Change.ts"
 import type { SnapshotUnavailable } from "./SnapshotError.ts"
@@ -20,20 +20,20 @@ import type { WorkTree } from "./Candidates.ts"
 // Looks at and changes single files of a work tree: follows no link, and replaces a file whole or not at all.
 
 /** Why a path stays as it is. */
-class Left extends Data.TaggedError("Left")<{ readonly reason: string }> {}
+class PathStays extends Data.TaggedError("Left")<{ readonly reason: string }> {}
 
-const left = (reason: string) => new Left({ reason })
+const left = (reason: string) => new PathStays({ reason })
 
 /** git's id of a file's content. */
 export const idOf = (content: Buffer): string =>
   createHash("sha1").update(`blob ${content.length}\0`).update(content).digest("hex")
 
 /** A path on the disk: a state that a snapshot can hold, or what else is there. */
-type Found = { readonly state: State } | { readonly other: "folder" | "special" | "large" }
+type DiskEntry = { readonly state: State } | { readonly other: "folder" | "special" | "large" }
 
 const missing = (cause: unknown) => ["ENOENT", "ENOTDIR"].includes(String(codeOf(cause)))
 
-const find = async (name: string, limit: number): Promise<Found> => {
+const find = async (name: string, limit: number): Promise<DiskEntry> => {
   const stats = await fs.lstat(name).catch((cause: unknown) => {
     if (missing(cause)) return undefined
     throw cause
@@ -53,12 +53,13 @@ const find = async (name: string, limit: number): Promise<Found> => {
   }
 }
 
-const failure = (cause: unknown): Left =>
+const failure = (cause: unknown): PathStays =>
   codeOf(cause) === "ELOOP" || codeOf(cause) === "ENOTDIR"
     ? left("a folder on its way is a link or a file")
     : left(cause instanceof Error ? cause.message : String(cause))
 
-const attempt = <A>(work: () => Promise<A>): Effect.Effect<A, Left> => Effect.tryPromise({ try: work, catch: failure })
+const attempt = <A>(work: () => Promise<A>): Effect.Effect<A, PathStays> =>
+  Effect.tryPromise({ try: work, catch: failure })
 
 /** The state of every folder on the way to a file. */
 const way = async (root: string, folder: string): Promise<"there" | "missing" | "file" | "link"> => {
@@ -77,7 +78,7 @@ const way = async (root: string, folder: string): Promise<"there" | "missing" | 
 }
 
 /** What is at a path of the work tree. A path behind a link has no file of its own. */
-const look = (root: string, name: string, limit: number): Effect.Effect<Found, Left> =>
+const look = (root: string, name: string, limit: number): Effect.Effect<DiskEntry, PathStays> =>
   Effect.flatMap(
     attempt(() => way(root, path.dirname(path.join(root, name)))),
     (folder) =>
@@ -85,7 +86,7 @@ const look = (root: string, name: string, limit: number): Effect.Effect<Found, L
         ? Effect.fail(left("a folder on its way is a link"))
         : folder === "there"
           ? attempt(() => find(path.join(root, name), limit))
-          : Effect.succeed<Found>({ state: undefined })
+          : Effect.succeed<DiskEntry>({ state: undefined })
   )
 
 const exists = (folder: string) =>
@@ -97,7 +98,7 @@ const exists = (folder: string) =>
   )
 
 /** Holds the folder of a file against links that appear meanwhile; creates it if needed. */
-const hold = (root: string, folder: string): Effect.Effect<Held, Left, Scope.Scope> =>
+const hold = (root: string, folder: string): Effect.Effect<PathInFolder, PathStays, Scope.Scope> =>
   process.platform === "linux"
     ? Effect.mapError(holdFolder(root, folder), failure)
     : Effect.zipRight(
@@ -221,7 +222,7 @@ const actionOf = (seen: Change.State, wanted: Change.State): Action =>
 const others = { folder: "a folder is there", special: "it is not a regular file", large: "it is too large" } as const
 
 /** Decides about one path from what is there now. */
-const decide = (change: Change.Joined, found: Found, force: boolean): Step => {
+const decide = (change: Change.Joined, found: DiskEntry, force: boolean): Step => {
   const { after, before, foreign, path } = change
   if ("other" in found) {
     // A folder may be gone when its files are deleted; else the write refuses.

@@ -11,7 +11,6 @@ import * as path from "node:path"
 import type { Readable } from "node:stream"
 import { Duration, Effect, type Scope } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import { isWithin } from "../support/TextFile.ts"
 import { type Candidates, candidates, pathsIn, taggedIn, type WorkTree } from "./Candidates.ts"
 import { type Change, changesIn, type Pair } from "./Change.ts"
 import { gitFailed, noGit, runGit, startGit } from "./Git.ts"
@@ -272,7 +271,3 @@ export const changes = Effect.fn("SnapshotStore.changes")(function* (
 
 /** A reader of stored files, until the scope closes. */
 export const contents = (options: StoreOptions, tree: WorkTree) => open(storeOf(options, tree))
-
-/** Whether a path is in the part of the work tree that the Location's snapshots hold. */
-export const covers = ({ directory, root }: WorkTree, name: string): boolean =>
-  isWithin(directory, path.join(root, name))

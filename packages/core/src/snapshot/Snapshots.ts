@@ -1,6 +1,6 @@
 /**
  * Snapshots of the files that sessions work on, and their restoration. `SnapshotStore.ts` keeps them, `Restore.ts` takes
- * changes back; a variant keeps nothing. Process-global. Spec: specs/undo.md.
+ * changes back; a variant keeps nothing. Process-global. Spec: specs/sessions.md.
  */
 import { realpathSync } from "node:fs"
 import * as path from "node:path"
@@ -15,7 +15,6 @@ import * as SnapshotStore from "./SnapshotStore.ts"
 import { type StoreOptions, stores } from "./StoreFolder.ts"
 import * as Upkeep from "./Upkeep.ts"
 
-/** The snapshots around one turn. */
 export type Turn = Pair
 
 export interface RestoreRequest {
@@ -29,7 +28,7 @@ export interface RestoreRequest {
   readonly dryRun: boolean
 }
 
-export interface Restored {
+export interface RestoreAccount {
   readonly outcomes: ReadonlyArray<Restore.Outcome>
   /** The files just before; undefined if nothing had to change. */
   readonly before: string | undefined
@@ -48,7 +47,7 @@ export class Snapshots extends Context.Tag("@daybook/core/Snapshots")<
     /** The files that differ between two snapshots of a Location. */
     readonly changes: (directory: string, turn: Turn) => Effect.Effect<ReadonlyArray<Change>, SnapshotUnavailable>
     /** Takes back what turns changed, after a snapshot of the files as they are. */
-    readonly restore: (request: RestoreRequest) => Effect.Effect<Restored, SnapshotUnavailable>
+    readonly restore: (request: RestoreRequest) => Effect.Effect<RestoreAccount, SnapshotUnavailable>
     /** Erases the snapshots of a removed session. A failure is logged; the next start tries again. */
     readonly forget: (sessionID: SessionID) => Effect.Effect<void>
     /** Whether a session has snapshots. False without stores, and if they cannot be read. */
@@ -63,7 +62,6 @@ export class Snapshots extends Context.Tag("@daybook/core/Snapshots")<
 export interface SnapshotOptions {
   /** The folder of the stores. */
   readonly folder: string
-  /** Folders outside of git work trees whose files are snapshotted. */
   readonly folders?: ReadonlyArray<string>
   /** The runtime's own files. */
   readonly hidden?: ReadonlyArray<string>

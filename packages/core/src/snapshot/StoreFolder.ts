@@ -16,7 +16,6 @@ import { type SnapshotUnavailable, unavailable } from "./SnapshotError.ts"
 export interface StoreOptions {
   /** The folder of all stores. */
   readonly folder: string
-  /** The runtime's own files: no snapshot holds them. */
   readonly hidden: ReadonlyArray<string>
   readonly limits: SnapshotLimits
   /** How long a snapshot may take, the wait for other processes included. */
@@ -33,7 +32,6 @@ export const hash = (text: string): string => createHash("sha256").update(text).
 export const storeOf = ({ folder }: Pick<StoreOptions, "folder">, { root }: Pick<WorkTree, "root">): string =>
   path.join(folder, `${hash(root)}.git`)
 
-/** Runs a file operation; `doing` says what for, in the error. */
 export const tryFiles = <A>(doing: string, work: () => Promise<A>): Effect.Effect<A, SnapshotUnavailable> =>
   Effect.tryPromise({
     try: work,
@@ -51,7 +49,6 @@ export const stores = (folder: string): Effect.Effect<ReadonlyArray<string>, Sna
 
 const inProcess = makeKeyedLock<string>()
 
-/** Holds the store in this and all other processes. */
 export const locked =
   (store: string) =>
   <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E | SnapshotUnavailable, Exclude<R, Scope.Scope>> =>
@@ -75,7 +72,6 @@ export const locked =
 export const gitIn = (store: string, args: ReadonlyArray<string>, input?: string) =>
   runGit(store, { cwd: store, args, env: { GIT_DIR: store }, ...(input === undefined ? {} : { input }) })
 
-/** Runs git on the store, an index and the work tree. */
 export const gitOn = (store: string, { root }: WorkTree, index: string, command: Omit<GitCommand, "cwd" | "env">) =>
   runGit(store, { ...command, cwd: root, env: { GIT_DIR: store, GIT_WORK_TREE: root, GIT_INDEX_FILE: index } })
 

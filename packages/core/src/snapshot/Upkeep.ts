@@ -145,15 +145,13 @@ const byAge = Order.mapInput(Order.number, ({ time }: References.Reference) => t
 /** What is left after the oldest snapshots are dropped, as a share of the size: the next snapshots fit without a repack. */
 const share = 0.8
 
-/** What a run did. */
 export interface Bounded {
   /** Bytes of all stores afterwards. */
   readonly bytes: number
   readonly dropped: number
 }
 
-/** What the stores hold. */
-export interface Measured {
+export interface StoreSizes {
   /** Bytes of all files. */
   readonly bytes: number
   readonly folders: number
@@ -163,13 +161,12 @@ export interface Measured {
 /** Measures all stores. */
 export const measure = Effect.fn("Snapshots.measure")(function* (
   folder: string
-): Effect.fn.Return<Measured, SnapshotUnavailable> {
+): Effect.fn.Return<StoreSizes, SnapshotUnavailable> {
   const all = yield* stores(folder)
   const found = yield* Effect.forEach(all, References.references)
   return { bytes: yield* Effect.promise(() => bytesOf(folder)), folders: all.length, snapshots: found.flat().length }
 })
 
-/** Work on one store that does not keep others from theirs: a store may be damaged. */
 const reported = <A>(store: string, work: Effect.Effect<A, SnapshotUnavailable>) =>
   Effect.asSome(work).pipe(
     Effect.catchAll((error) =>
@@ -210,7 +207,6 @@ export const run = Effect.fn("Snapshots.upkeep")(function* (
 /** A fault of one store. */
 export interface Fault {
   readonly store: string
-  /** The folder whose snapshots it holds, if it says so. */
   readonly root: string | undefined
   /**
    * `damaged`: content is missing or changed. `orphaned`: the folder is gone. `unfinished`: content of removed snapshots is
@@ -255,7 +251,6 @@ const faultOf = Effect.fnUntraced(function* (store: string) {
   return isPending(store) ? fault("unfinished", "content of removed snapshots is still stored") : undefined
 })
 
-/** The faults of all stores. */
 export const check = Effect.fn("Snapshots.check")(function* (
   folder: string
 ): Effect.fn.Return<ReadonlyArray<Fault>, SnapshotUnavailable> {

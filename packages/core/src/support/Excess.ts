@@ -1,6 +1,6 @@
 /**
  * Limits how deep a JSON value of others may be nested, and how many values it may hold: deeper ones overflow the stack of
- * recursive readers, and more take seconds and gigabytes to check. Pure. Spec: LM-31, LM-32 in specs/limits.md, HT-501
+ * recursive readers, and more take seconds and gigabytes to check. Pure. Spec: LM-31, LM-32 in specs/security.md, HT-501
  * in specs/http.md.
  */
 import { maxInputDepth, maxInputValues } from "./Limits.ts"

@@ -1,6 +1,6 @@
 /**
  * Limits on data from the network or from a model. Limits of a single module (a tool's page, a picture) are defined
- * there; specs/limits.md lists them all.
+ * there; specs/security.md lists them all.
  */
 
 const mib = 1024 * 1024

@@ -7,7 +7,7 @@ import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Effect, Schema } from "effect"
 
-/** Formats paths as lines of a result. Pure. */
+// Formats paths as lines of a result. Pure.
 
 const breaksLine = /\p{Cc}|["\\]/u
 
@@ -98,7 +98,6 @@ const fileError = (file: string, cause: unknown): TextFileError => {
 export const tryFile = <A>(file: string, run: () => Promise<A>): Effect.Effect<A, TextFileError> =>
   Effect.tryPromise({ try: run, catch: (cause) => fileError(file, cause) })
 
-/** Whether a canonical path is `root` or lies in it. */
 export const isWithin = (root: string, real: string): boolean =>
   real === root || real.startsWith(root.endsWith(path.sep) ? root : root + path.sep)
 

@@ -56,7 +56,6 @@ export const wireTool = (tool: Tool.Any, description = tool.description): Tool.A
     annotations: tool.annotations
   })
 
-/** The call that a handler serves. */
 export interface ToolCall {
   readonly sessionID: SessionID
   /** The assistant message that made the call. */
@@ -128,7 +127,6 @@ export interface ToolOptions<Params, Success, Failure, R> {
    * `structured`.
    */
   readonly render?: (success: Success) => ToolOutput
-  /** The tool changes no files. */
   readonly readOnly?: true
   /** The permission that decides whether the tool is offered; its name by default. */
   readonly permission?: string

@@ -18,16 +18,15 @@ import { refusalOf } from "./LenientInput.ts"
 import type { ToolCall, ToolDefinition } from "./ToolDefinition.ts"
 
 /** A call's outcome, as stored and shown to the model. */
-export type Settled = Data.TaggedEnum<{
+export type CallOutcome = Data.TaggedEnum<{
   Success: { readonly output: ToolOutput }
   Failure: { readonly error: StoredError }
 }>
 /** Makes and matches settlements. */
-export const Settled = Data.taggedEnum<Settled>()
+export const CallOutcome = Data.taggedEnum<CallOutcome>()
 
 /** The tools that one provider request offers. */
 export interface MaterializedTools {
-  /** The tools for the provider request, sorted by name. They accept any input: `settle` checks it. */
   readonly definitions: ReadonlyArray<Tool.Any>
   /** Whether a call of this name changes no files: the tool only reads, or there is no such tool. */
   readonly isReadOnly: (name: string) => boolean
@@ -39,7 +38,7 @@ export interface MaterializedTools {
     readonly name: string
     readonly input: unknown
     readonly call: ToolCall
-  }) => Effect.Effect<Settled, ToolDeclined | ToolStorageError>
+  }) => Effect.Effect<CallOutcome, ToolDeclined | ToolStorageError>
 }
 
 /** A request's changes to an agent's tools. */
@@ -71,7 +70,7 @@ export class ToolRegistry extends Context.Tag("@daybook/core/ToolRegistry")<
 const maximumMessage = 8_000
 
 const failed = (type: string, message: string) =>
-  Settled.Failure({
+  CallOutcome.Failure({
     error: { type, message: message.length <= maximumMessage ? message : `${message.slice(0, maximumMessage)}...` }
   })
 
@@ -152,7 +151,7 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
         Effect.zipRight(Effect.suspend(() => entry.definition.execute(input, call))),
         Effect.flatMap((output) => fitPictures(pictures, output)),
         Effect.flatMap((output) => outputs.bound({ sessionID: call.sessionID, callID: call.callID }, output)),
-        Effect.map((output) => Settled.Success({ output })),
+        Effect.map((output) => CallOutcome.Success({ output })),
         Effect.catchTags({
           ToolFailure: ({ message, type }) => Effect.succeed(failed(type, message)),
           MediaLimitError: ({ message }) => Effect.succeed(failed("tool.output", message))
@@ -172,7 +171,6 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
   })
 })
 
-/** The built-in tools of one Location. */
 export type Builtins = Effect.Effect<
   ReadonlyArray<ToolDefinition>,
   never,

@@ -1,6 +1,6 @@
 /**
  * Lists what a project brings that a session would follow: instruction files, `.daybook`, and the origin of a clone.
- * The walk is bounded, follows no link, and reads each file once. Spec: TR-4..TR-6 in specs/trust.md.
+ * The walk is bounded, follows no link, and reads each file once. Spec: TR-4..TR-6 in specs/security.md.
  */
 import { createHash } from "node:crypto"
 import { constants, type Dirent, lstatSync } from "node:fs"
@@ -61,11 +61,11 @@ const head = async (file: string, limit: number): Promise<Uint8Array> => {
 }
 
 /** Unchanged items by path: checking one again costs an `lstat`. */
-type Known = Map<string, { readonly stamp: string; readonly thing: Brought }>
+type CheckedItems = Map<string, { readonly stamp: string; readonly thing: Brought }>
 const mostKnown = 2_000
 const freshMillis = 2_000
 
-const lookAt = async (known: Known, root: string, relative: string): Promise<Brought | undefined> => {
+const lookAt = async (known: CheckedItems, root: string, relative: string): Promise<Brought | undefined> => {
   const file = path.join(root, ...relative.split("/"))
   const kind = kindOf(relative)
   try {
@@ -213,7 +213,7 @@ const ofDaybook = async (root: string): Promise<Walk> => {
 
 /** Surveys projects and caches unchanged items. */
 export const makeSurveyor = () => {
-  const known: Known = new Map()
+  const known: CheckedItems = new Map()
 
   const lookAll = async (root: string, relatives: Iterable<string>): Promise<ReadonlyArray<Brought>> => {
     const things: Array<Brought> = []

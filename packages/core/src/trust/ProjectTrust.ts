@@ -1,7 +1,7 @@
 /**
  * Decides whether what a project brings counts: its instructions, agents, skills, templates, and saved approvals. The
  * host supplies the decision; `TrustStore.ts` keeps a person's decisions. Spec: TR-1, TR-2, TR-20, TR-30 in
- * specs/trust.md, CX-32 in specs/context.md.
+ * specs/security.md, CX-32 in specs/context.md.
  */
 import { lstatSync } from "node:fs"
 import * as path from "node:path"
@@ -14,7 +14,7 @@ import { isWithin } from "../support/TextFile.ts"
 // Decides who may add files to a folder: only this user and root, or others too.
 
 /** The folder's owner, group and mode. */
-interface Held {
+interface FolderOwner {
   readonly uid: number
   readonly gid: number
   readonly mode: number
@@ -30,7 +30,7 @@ const self = (): { readonly uid: number; readonly gid: number } | undefined => {
 }
 
 /** How a user owns a folder. Pure. */
-export const holdingOf = (folder: Held, me: { readonly uid: number; readonly gid: number }): Holding => {
+export const holdingOf = (folder: FolderOwner, me: { readonly uid: number; readonly gid: number }): Holding => {
   if (folder.uid !== me.uid && folder.uid !== 0) return "foreign"
   // A sticky folder is open too: others cannot replace files there, but they can add some.
   if ((folder.mode & 0o002) !== 0) return "open"
@@ -96,7 +96,7 @@ export const foldersBetween = (top: string, folder: string): ReadonlyArray<strin
     : []
 
 /** A project's trust. */
-export interface Standing {
+export interface TrustState {
   /** `unknown`: there is no decision about its current content. It has the effect of `restricted`. */
   readonly state: "trusted" | "restricted" | "unknown"
   /** Why, as a clause about the folder: "it belongs to another user". */
@@ -109,18 +109,17 @@ export interface Standing {
 
 /** Decides whether projects are trusted. */
 export interface Trust {
-  /** The trust of the project with this canonical root. Never fails: a project that cannot be read is not trusted. */
-  readonly of: (root: string) => Effect.Effect<Standing>
+  readonly of: (root: string) => Effect.Effect<TrustState>
 }
 
-export const foreign: Standing = { state: "restricted", why: "it belongs to another user", decided: false }
+export const foreign: TrustState = { state: "restricted", why: "it belongs to another user", decided: false }
 
 /** For hosts that created their working folders: trusts every project, except folders of other users. */
 export const trustAll: Trust = {
   of: (root) =>
     Effect.map(
       Effect.sync(() => holding(root)),
-      (held): Standing =>
+      (held): TrustState =>
         held === "foreign"
           ? foreign
           : { state: "trusted", why: "its host trusts every folder of this user", decided: true }
@@ -133,14 +132,14 @@ export class ProjectTrust extends Context.Reference<ProjectTrust>()("@daybook/co
 }) {}
 
 /** Whether what the project brings counts. */
-export const isTrusted = ({ state }: Standing): boolean => state === "trusted"
+export const isTrusted = ({ state }: TrustState): boolean => state === "trusted"
 
 // Finds the project of a Location and whether what it brings counts.
 
 export interface Project {
   /** Canonical. */
   readonly root: string
-  readonly standing: Standing
+  readonly standing: TrustState
 }
 
 /** The project of a canonical folder. */

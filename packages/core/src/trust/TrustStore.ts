@@ -1,6 +1,6 @@
 /**
  * Stores a person's decisions about projects, one file each, in the person's own folder. A decision holds for one
- * folder (path, identity, owner) and for what the project brought then. Spec: TR-7..TR-14 in specs/trust.md.
+ * folder (path, identity, owner) and for what the project brought then. Spec: TR-7..TR-12 in specs/security.md.
  */
 import { createHash, randomUUID } from "node:crypto"
 import { constants } from "node:fs"
@@ -11,7 +11,7 @@ import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import { folderIdentity } from "@daybook/log/support/FolderIdentity"
 import { compile, test } from "../domain/Pattern.ts"
 import { beyond, Brought, makeSurveyor } from "./Brought.ts"
-import { foreign, holding, isTrusted, projectRoot, type Standing, type Trust } from "./ProjectTrust.ts"
+import { foreign, holding, isTrusted, projectRoot, type TrustState, type Trust } from "./ProjectTrust.ts"
 
 /** A decision could not be read or stored. */
 export class TrustError extends Schema.TaggedError<TrustError>("@daybook/core/TrustError")("TrustError", {
@@ -44,7 +44,7 @@ export interface Changes {
 /** A project's current state. */
 export interface Report {
   readonly root: string
-  readonly standing: Standing
+  readonly standing: TrustState
   readonly brings: ReadonlyArray<Brought>
   /** Changes since the last decision; absent if there are none, or no decision about this folder. */
   readonly changes?: Changes
@@ -172,7 +172,7 @@ const undecided = "you have not decided whether to trust it"
 const hasChanged = "what it brings has changed since it was trusted"
 
 /** The project's standing, from the options, the decision and what it brings now. */
-const standingOf = async (parts: Parts, root: string): Promise<Standing> => {
+const standingOf = async (parts: Parts, root: string): Promise<TrustState> => {
   const { everything = false, folders = [], surveyor } = parts
   if (everything) return { state: "trusted", why: "this command was told to trust it", decided: true }
   const held = holding(root)
@@ -205,7 +205,7 @@ const standingOf = async (parts: Parts, root: string): Promise<Standing> => {
 }
 
 /** The standing in a report: a trusted project that brings something new is unknown until it is decided. Pure. */
-const reported = (now: Standing, brings: ReadonlyArray<Brought>, changes: Changes | undefined): Standing => {
+const reported = (now: TrustState, brings: ReadonlyArray<Brought>, changes: Changes | undefined): TrustState => {
   if (!isTrusted(now) || now.approved === undefined) return now
   const asks = changes === undefined ? brings.length > 0 : !isEmpty(changes)
   return asks ? { state: "unknown", why: changes === undefined ? undecided : hasChanged, decided: false } : now
@@ -221,10 +221,10 @@ const unreadable = (root: string) => (cause: unknown) =>
 export const make = (options: TrustOptions): TrustStore => {
   const parts: Parts = { ...options, surveyor: makeSurveyor() }
 
-  const of = (root: string): Effect.Effect<Standing> =>
+  const of = (root: string): Effect.Effect<TrustState> =>
     Effect.orElseSucceed(
       Effect.tryPromise(() => standingOf(parts, root)),
-      (): Standing => ({ state: "restricted", why: "it cannot be read", decided: false })
+      (): TrustState => ({ state: "restricted", why: "it cannot be read", decided: false })
     )
 
   return {

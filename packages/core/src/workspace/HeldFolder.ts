@@ -22,7 +22,7 @@ const byDescriptor = (handle: fs.FileHandle): string => `/proc/self/fd/${handle.
 export type MakeFolder = (at: string, real: string) => Promise<void>
 
 /** The path of a file in the folder. */
-export type Held = (name: string) => string
+export type PathInFolder = (name: string) => string
 
 /** Creates a folder; false if another process created it meanwhile. */
 const makeOne = (make: MakeFolder, at: string, real: string): Promise<boolean> =>
@@ -74,7 +74,7 @@ export const holdFolder = (
   root: string,
   folder: string,
   make: MakeFolder = (at) => fs.mkdir(at)
-): Effect.Effect<Held, unknown, Scope.Scope> =>
+): Effect.Effect<PathInFolder, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const open = new Set<fs.FileHandle>()
     yield* Effect.addFinalizer(() => Effect.promise(() => Promise.all([...open].map((handle) => handle.close()))))
@@ -86,7 +86,7 @@ export const holdFolder = (
   }).pipe(Effect.uninterruptible)
 
 /** Like `holdFolder`, but by path, which the caller checks afterwards: for systems without descriptor paths. */
-export const reachFolder = async (folder: string, make: MakeFolder = (at) => fs.mkdir(at)): Promise<Held> => {
+export const reachFolder = async (folder: string, make: MakeFolder = (at) => fs.mkdir(at)): Promise<PathInFolder> => {
   const exists = await fs.lstat(folder).then(
     () => true,
     (cause: unknown) => {

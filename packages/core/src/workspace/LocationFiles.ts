@@ -31,7 +31,7 @@ import {
   tryFile,
   type WritableTarget
 } from "./FileFailure.ts"
-import { type Held, holdFolder, type MakeFolder, reachFolder } from "./HeldFolder.ts"
+import { type PathInFolder, holdFolder, type MakeFolder, reachFolder } from "./HeldFolder.ts"
 import { referencePrefix, ToolOutputStore } from "./ToolOutputStore.ts"
 
 // Resolves configured references: files outside the Location that prompts and `read` name as `name:path`.
@@ -52,7 +52,6 @@ export class References extends Context.Reference<References>()("@daybook/core/R
 /** References as configured. */
 export type WrittenReferences = Readonly<Record<string, string | Reference>>
 
-/** The prefix of kept tool outputs. */
 const reserved = "tool-output"
 
 /** Provides the host's references. A name that cannot be mentioned is ignored, with a warning. */
@@ -327,7 +326,6 @@ const resolveFolder = Effect.fn("LocationFiles.resolveFolder")(function* (files:
   return { real, resource, spelled: resource, inside }
 })
 
-/** Makes a glob that begins with an absolute path relative to the folder that it leads into. */
 const relativeGlob = Effect.fn("LocationFiles.relativeGlob")(function* (
   files: Sources,
   folder: Target,
@@ -363,7 +361,11 @@ export class LocationFiles extends Context.Tag("@daybook/core/LocationFiles")<
     /**
      * Holds open the canonical folder to write to, so that nothing can replace it (TO-90). Creates it if it is missing.
      */
-    readonly hold: (folder: string, name: string, make?: MakeFolder) => Effect.Effect<Held, ToolFailure, Scope.Scope>
+    readonly hold: (
+      folder: string,
+      name: string,
+      make?: MakeFolder
+    ) => Effect.Effect<PathInFolder, ToolFailure, Scope.Scope>
     /** Serializes changes of one file. */
     readonly exclusively: (real: string) => <A, E, R>(change: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
     /** Fails if the path is no longer canonical, or no longer in the Location (or in `root`). */

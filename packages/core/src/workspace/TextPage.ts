@@ -139,7 +139,6 @@ export const pageOf = (text: string, offset: number, limit: number): TextPage =>
   return collector.finish()
 }
 
-/** The complete file; undefined if it has more than `limit` bytes or grows while it is read. */
 export const readBounded = Effect.fnUntraced(function* (
   handle: FileHandle,
   name: string,

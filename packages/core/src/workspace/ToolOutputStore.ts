@@ -94,11 +94,11 @@ interface Created {
 }
 
 /** Keeps a complete text in a file; undefined if nothing is kept. */
-type Keep = (owner: OutputOwner, text: string) => Effect.Effect<Kept | undefined, ToolStorageError>
+type Keep = (owner: OutputOwner, text: string) => Effect.Effect<StoredOutput | undefined, ToolStorageError>
 
-type Kept = Pick<OutputFile, "path" | "reference">
+type StoredOutput = Pick<OutputFile, "path" | "reference">
 
-const pathsOf = (file: Kept | undefined): ReadonlyArray<string> => (file === undefined ? [] : [file.path])
+const pathsOf = (file: StoredOutput | undefined): ReadonlyArray<string> => (file === undefined ? [] : [file.path])
 
 const bounding = (keep: Keep): ToolOutputStore["Type"]["bound"] => {
   const boundText = Effect.fnUntraced(function* (owner: OutputOwner, content: ReadonlyArray<ToolContent>) {

@@ -86,7 +86,6 @@ const registered = commands.map(({ description, name, options = [] }) => ({
   contexts: [InteractionContextType.Guild]
 }))
 
-/** Interactions at one time; more wait. */
 const mostAtOnce = 32
 
 const notAllowed = "You may not do this here."
@@ -99,7 +98,6 @@ export interface Options {
   readonly decisions: Effect.Semaphore
 }
 
-/** Tells Discord the commands. */
 export const register = (application: string) =>
   Effect.flatMap(Discord, (discord) =>
     discord.send({ method: "PUT", route: `/applications/${application}/commands`, body: registered })

@@ -104,14 +104,12 @@ const details = (subject: PermissionSubject): string => {
   }
 }
 
-/** More than this is a file. */
 const mostInPost = 1_400
 
 /** The time that is left, which Discord counts down. */
 const limit = (expiresAt: number | undefined): string =>
   expiresAt === undefined ? "" : `\nRefused <t:${Math.floor(expiresAt / 1_000)}:R> without a decision.`
 
-/** The question, in full. */
 const permissionBody = (
   { always, notes, permission, resources, subject, title, tool }: OpenPermission,
   secrets: ReadonlyArray<string>,

@@ -93,7 +93,6 @@ const textOf = (interaction: Interaction): string => {
 const nameOf = ({ member }: Interaction): string =>
   line(member?.user.global_name ?? member?.user.username ?? "A member", 60)
 
-/** Posts the question in the channel: its message begins the thread. */
 export const ask = (channel: string, interaction: Interaction) =>
   Effect.gen(function* () {
     const [outbox, sender] = [yield* Outbox, yield* Sender]

@@ -19,7 +19,6 @@ export const snowflakeOf = (time: number): Snowflake =>
 /** The session of a thread. */
 export const sessionOf = (thread: Snowflake): SessionID => SessionID.make(`ses_discord-${thread}`)
 
-/** The thread of a session; undefined for a session of another origin. */
 export const threadOf = (sessionID: string): Snowflake | undefined => /^ses_discord-(\d{1,20})$/.exec(sessionID)?.[1]
 
 /** The prompt of a message. An edited message is a new prompt. */

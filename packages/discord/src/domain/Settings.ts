@@ -32,7 +32,6 @@ const model = Schema.String.pipe(Schema.pattern(/^[^/\s]+\/\S+$/), expects("a mo
 
 /** One channel, and the threads in it. */
 export const ChannelSettings = Schema.Struct({
-  /** The folder that its sessions work in. */
   folder: someText,
   agent: optional(name),
   /** `provider/model`. */
@@ -55,7 +54,6 @@ export type Settings = typeof Settings.Type
 export const read = (text: string): Either.Either<Settings, ReadonlyArray<Issue>> =>
   Either.flatMap(parseYaml(text), (parsed) => decodeParsed(Settings, parsed))
 
-/** What a person can be allowed to do; each includes those before it. */
 export const rights = ["ask", "approve", "administer"] as const
 export type Right = (typeof rights)[number]
 
@@ -68,7 +66,6 @@ export interface Person {
 const includes = ({ everyone = false, roles = [], users = [] }: People, person: Person): boolean =>
   everyone || users.includes(person.id) || person.roles.some((role) => roles.includes(role))
 
-/** Whether the person has this right, or one that includes it. */
 export const may = (settings: ChannelSettings, person: Person, right: Right): boolean =>
   rights.slice(rights.indexOf(right)).some((each) => {
     const people = settings[each]

@@ -29,7 +29,7 @@ const mostBytes = 8 * 1_024 * 1_024
 const mostTogether = 20 * 1_024 * 1_024
 
 /** An attachment, or why it is missing. */
-export type Read = { readonly file: File } | { readonly missing: string }
+export type AttachmentResult = { readonly file: File } | { readonly missing: string }
 
 const mimeOf = ({ content_type: type }: Attachment): string =>
   /^[\w.+-]+\/[\w.+-]+/.exec(type ?? "")?.[0] ?? "application/octet-stream"
@@ -53,10 +53,10 @@ const bytesOf = (http: HttpClient.HttpClient, { url }: Attachment) =>
 /** The attachments in order. The prompt names those that are missing. */
 const read = (
   attachments: ReadonlyArray<Attachment>
-): Effect.Effect<ReadonlyArray<Read>, never, HttpClient.HttpClient> =>
+): Effect.Effect<ReadonlyArray<AttachmentResult>, never, HttpClient.HttpClient> =>
   Effect.gen(function* () {
     const http = yield* HttpClient.HttpClient
-    const results: Array<Read> = []
+    const results: Array<AttachmentResult> = []
     let together = 0
     for (const [index, attachment] of attachments.entries()) {
       const name = line(attachment.filename, 120)
@@ -252,7 +252,6 @@ const waiting = (thread: Thread) =>
     Effect.catchTag(book.inbox(sessionOf(thread.id)), "SessionNotFound", () => Effect.succeed([]))
   )
 
-/** The prompt of a message that waits. */
 const waitingOf = (thread: Thread, message: string) =>
   Effect.map(waiting(thread), (inputs) => inputs.find(({ id }) => messageOf(id) === message))
 
@@ -262,7 +261,6 @@ const withdraw = (thread: Thread, id: MessageID) =>
     Effect.catchTag(book.withdraw(sessionOf(thread.id), id), "NotWaiting", () => Effect.void)
   )
 
-/** Withdraws the prompt of a deleted message. */
 export const deleted = Effect.fn("Changes.deleted")(function* (thread: Thread, message: string) {
   const input = yield* waitingOf(thread, message)
   if (input !== undefined) yield* withdraw(thread, input.id)

@@ -24,7 +24,6 @@ export interface Options {
   readonly token: Redacted.Redacted
 }
 
-/** The sessions of this server. */
 export const layer = ({ token, url }: Options): Layer.Layer<Book> =>
   Layer.effect(
     Book,

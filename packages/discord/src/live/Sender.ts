@@ -41,8 +41,6 @@ const find = Effect.fn("Finding.find")(function* (channel: string, { anchor = ch
   return candidates.find(({ content }) => sameText(content, attempt?.content ?? "")) ?? candidates[0]
 })
 
-export type Services = Context.Tag.Identifier<typeof Discord> | Context.Tag.Identifier<typeof Outbox>
-
 // Defines the metrics of the bot.
 
 export const postCount = Metric.counter("daybook_discord_posts", {

@@ -37,7 +37,6 @@ export interface Beginning {
   readonly target: Extract<Target, { readonly type: "begin" }>
 }
 
-/** A permission that the bot asks for. */
 export interface Asking {
   readonly channel: string
   readonly target: Extract<Target, { readonly type: "permission" }>

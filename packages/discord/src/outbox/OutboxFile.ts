@@ -75,7 +75,6 @@ const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename:
   yield* sql`UPDATE consumer SET one = 1`
 })
 
-/** The error for what a statement failed with. */
 export const failed =
   (filename: string) =>
   (error: unknown): OutboxFailed => {

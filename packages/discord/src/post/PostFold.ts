@@ -62,7 +62,6 @@ const questionBody = (questions: ReadonlyArray<QuestionItem>, known: ReadonlyArr
   return { content, buttons, menus: only === undefined ? [] : menuOf(only, 0, known) }
 }
 
-/** Closed questions, with the answers. */
 const answered = (answers: ReadonlyArray<string> | undefined, known: ReadonlyArray<string>): Body => ({
   content:
     answers === undefined
@@ -104,7 +103,6 @@ const textKey = (data: { readonly assistantMessageID: string; readonly textID: s
 const without = <A>(record: Readonly<Record<string, A>>, key: string): Readonly<Record<string, A>> =>
   Object.fromEntries(Object.entries(record).filter(([name]) => name !== key))
 
-/** The bodies that show a settled text. */
 const textBodies = (text: string): ReadonlyArray<Body> => {
   const chunks = split(text)
   if (chunks.length <= mostChunks) return chunks.map((content) => ({ content }))

@@ -137,7 +137,6 @@ const methods = {
 /** A request to the API. */
 export interface Request {
   readonly method: keyof typeof methods
-  /** Begins with a slash and follows the version: `/channels/1/messages`. */
   readonly route: `/${string}`
   readonly query?: Readonly<Record<string, string>> | undefined
   readonly body?: unknown
@@ -151,14 +150,12 @@ export interface Self {
   readonly id: string
 }
 
-/** The open connection. */
 export class Discord extends Context.Tag("@daybook/discord/Discord")<
   Discord,
   {
     readonly self: Self
     /** Sends a request and decodes its answer. */
     readonly request: <A, I>(request: Request, answer: Schema.Schema<A, I>) => Effect.Effect<A, DiscordError>
-    /** Sends a request without looking at its answer. */
     readonly send: (request: Request) => Effect.Effect<void, DiscordError>
     /** Connects to the gateway, and waits until it is ready. */
     readonly open: Effect.Effect<void, DiscordError>

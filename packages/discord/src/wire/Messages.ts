@@ -54,10 +54,8 @@ const componentsOf = (nonce: string, { buttons = [], menus = [] }: Body) => [
       ])
 ]
 
-/** A text in a message mentions nobody, and shows no preview of its links. */
 const suppressEmbeds = 4
 
-/** The message as Discord gets it. */
 export const messageOf = (nonce: string, body: Body) => ({
   content: body.content,
   components: componentsOf(nonce, body),

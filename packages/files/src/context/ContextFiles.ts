@@ -13,14 +13,14 @@ import {
   blobRows,
   type Blobs,
   blobsOf,
-  type Encoded,
+  type EncodedMessage,
   hashOf,
   itemsOf,
   makePack,
   messagesSource,
   messageText,
   type Pack,
-  type Referred,
+  type BlobReference,
   type ShownMessage,
   summarySource,
   toolsText
@@ -36,11 +36,11 @@ const packSource = "pack.json"
 /** The size in bytes from which a result that was shown twice becomes a blob. */
 const longResult = 1_024
 
-type BlobPart = Exclude<Encoded["content"], string>[number]
+type BlobPart = Exclude<EncodedMessage["content"], string>[number]
 
-const partsOf = ({ content }: Encoded): ReadonlyArray<BlobPart> => (Predicate.isString(content) ? [] : content)
+const partsOf = ({ content }: EncodedMessage): ReadonlyArray<BlobPart> => (Predicate.isString(content) ? [] : content)
 
-const tokensOf = (message: Encoded): number => estimate({ system: [], tools: [], messages: [message] }).total
+const tokensOf = (message: EncodedMessage): number => estimate({ system: [], tools: [], messages: [message] }).total
 
 /** The bytes of a file that was sent with a request; undefined for a URL. */
 const mediaBytes = (data: Extract<BlobPart, { readonly type: "file" }>["data"]): Uint8Array | undefined =>
@@ -52,7 +52,7 @@ const refOf = ({ lines }: ShownMessage, call?: string): string => {
 }
 
 /** The message's media, each with the line of the call that returned it. Media follow the results, in call order. */
-const mediaOf = (one: ShownMessage): ReadonlyArray<Referred> =>
+const mediaOf = (one: ShownMessage): ReadonlyArray<BlobReference> =>
   one.shown.flatMap(partsOf).flatMap((part) => {
     const content = part.type === "file" ? mediaBytes(part.data) : undefined
     return part.type !== "file" || content === undefined
@@ -60,7 +60,7 @@ const mediaOf = (one: ShownMessage): ReadonlyArray<Referred> =>
       : [{ content, tokens: tokensOf({ role: "user", content: [part] }), ref: refOf(one) }]
   })
 
-const resultsOf = (one: ShownMessage): ReadonlyArray<Referred> =>
+const resultsOf = (one: ShownMessage): ReadonlyArray<BlobReference> =>
   one.shown.flatMap((message) =>
     message.role !== "tool"
       ? []
@@ -71,7 +71,7 @@ const resultsOf = (one: ShownMessage): ReadonlyArray<Referred> =>
         )
   )
 
-const repeated = (results: ReadonlyArray<Referred>): ReadonlyArray<Referred> => {
+const repeated = (results: ReadonlyArray<BlobReference>): ReadonlyArray<BlobReference> => {
   const times = new Map<string | Uint8Array, number>()
   for (const { content } of results) times.set(content, (times.get(content) ?? 0) + 1)
   return results.filter(({ content }) => (times.get(content) ?? 0) > 1)
@@ -123,7 +123,7 @@ const partText = (part: Part): string => {
   }
 }
 
-const body = (message: Encoded): string =>
+const body = (message: EncodedMessage): string =>
   Predicate.isString(message.content) ? message.content : partsOf(message).map(partText).join("\n\n")
 
 const messageSections = ({ lines, message, shown, tokens }: ShownMessage): ReadonlyArray<string> => {
@@ -133,7 +133,6 @@ const messageSections = ({ lines, message, shown, tokens }: ShownMessage): Reado
   )
 }
 
-/** The text of `pack.md`. */
 const packText = (session: string, { budget, estimate, messages, sent }: Pack): string => {
   const { agent, frame, model, step } = sent
   const head = [
@@ -244,7 +243,6 @@ const refRows = (swaps: ReadonlyArray<ReadSwap>, pack: Pack) => {
 
 /** The input of the rendering. */
 export interface ContextInput {
-  /** The session's name in its address. */
   readonly session: string
   readonly state: PackState
   readonly sent: Sent

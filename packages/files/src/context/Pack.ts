@@ -32,15 +32,14 @@ export interface Blobs {
 }
 
 /** A content and one reference to it. */
-export interface Referred {
+export interface BlobReference {
   readonly content: string | Uint8Array
   readonly tokens: number
-  /** A file relative to `context/`; for a file with lines, a colon and the line number follow. */
   readonly ref: string
 }
 
 /** The contents in order of their first reference. */
-export const blobsOf = (referred: ReadonlyArray<Referred>): Blobs => {
+export const blobsOf = (referred: ReadonlyArray<BlobReference>): Blobs => {
   const byHash = new Map<string, Blob>()
   for (const { content, ref, tokens } of referred) {
     const hash = hashOf(content)
@@ -67,7 +66,7 @@ export interface Item {
 }
 
 /** One message of a request, as a provider's adapter receives it. */
-export type Encoded = Lowered["shown"][number]
+export type EncodedMessage = Lowered["shown"][number]
 
 /** A message as shown, and its lines in `messages.jsonl`; no lines if only the request has it. */
 export interface ShownMessage extends Lowered {

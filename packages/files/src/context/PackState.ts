@@ -69,7 +69,6 @@ const Step = Schema.Struct({
   messageID: Schema.String,
   agent: Schema.String,
   model: ModelRef,
-  /** The number of lines at that time. */
   lines: Schema.Int
 })
 

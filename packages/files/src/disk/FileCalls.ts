@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { Effect, Predicate } from "effect"
 import { FileFailed, PathRefused, type SafeError } from "../layout/Errors.ts"
 
-/** Describes the state of a file without its content: its stamp, and its checksum. */
+// Describes the state of a file without its content: its stamp, and its checksum.
 
 /** Detects a change of a file without reading it. */
 export interface Stamp {
@@ -97,22 +97,27 @@ export const unlessMissing = <A>(use: () => A): A | undefined => {
 }
 
 /** A root, and what runs before each operation below it. Paths are relative to the root, with slashes. */
-export interface Below {
+export interface GuardedRoot {
   readonly root: string
   readonly before: (operation: FileOperation, path: string) => void
 }
 
-export const absolute = (at: Below, path: string): string => (path === "" ? at.root : join(at.root, path))
+export const absolute = (at: GuardedRoot, path: string): string => (path === "" ? at.root : join(at.root, path))
 
-export const attempt = <A>(at: Below, operation: string, path: string, use: () => A): Effect.Effect<A, SafeError> =>
+export const attempt = <A>(
+  at: GuardedRoot,
+  operation: string,
+  path: string,
+  use: () => A
+): Effect.Effect<A, SafeError> =>
   Effect.try({ try: use, catch: (error) => failed(operation, absolute(at, path), error) })
 
-export const look = (at: Below, path: string): fs.BigIntStats | undefined => {
+export const look = (at: GuardedRoot, path: string): fs.BigIntStats | undefined => {
   at.before("look", path)
   return unlessMissing(() => fs.lstatSync(absolute(at, path), { bigint: true }))
 }
 
-export const isFolder = (at: Below, path: string): fs.BigIntStats | undefined => {
+export const isFolder = (at: GuardedRoot, path: string): fs.BigIntStats | undefined => {
   const stats = look(at, path)
   if (stats !== undefined && !stats.isDirectory()) {
     throw new PathRefused({ path: absolute(at, path), found: kindOf(stats) })
@@ -124,14 +129,14 @@ export const isFolder = (at: Below, path: string): fs.BigIntStats | undefined =>
   return stats
 }
 
-export const isFile = (at: Below, path: string): fs.BigIntStats | undefined => {
+export const isFile = (at: GuardedRoot, path: string): fs.BigIntStats | undefined => {
   const stats = look(at, path)
   if (stats === undefined || stats.isFile()) return stats
   throw new PathRefused({ path: absolute(at, path), found: kindOf(stats) })
 }
 
 /** Opens a regular file and nothing else. */
-export const open = (at: Below, path: string, how: number, mode?: number): number => {
+export const open = (at: GuardedRoot, path: string, how: number, mode?: number): number => {
   at.before("open", path)
   const file = fs.openSync(absolute(at, path), how | flags, mode)
   const stats = fs.fstatSync(file, { bigint: true })
@@ -140,7 +145,7 @@ export const open = (at: Below, path: string, how: number, mode?: number): numbe
   throw new PathRefused({ path: absolute(at, path), found: kindOf(stats) })
 }
 
-export const using = <A>(at: Below, path: string, how: number, use: (file: number) => A, mode?: number): A => {
+export const using = <A>(at: GuardedRoot, path: string, how: number, use: (file: number) => A, mode?: number): A => {
   const file = open(at, path, how, mode)
   try {
     return use(file)
@@ -149,13 +154,13 @@ export const using = <A>(at: Below, path: string, how: number, use: (file: numbe
   }
 }
 
-export const remove = (at: Below, path: string): void => {
+export const remove = (at: GuardedRoot, path: string): void => {
   at.before("remove", path)
   unlessMissing(() => fs.unlinkSync(absolute(at, path)))
 }
 
 /** Writes all bytes, in several calls if the system takes fewer. */
-export const writeAll = (at: Below, file: number, path: string, content: Uint8Array): void => {
+export const writeAll = (at: GuardedRoot, file: number, path: string, content: Uint8Array): void => {
   for (let written = 0; written < content.length;) {
     at.before("write", path)
     written += fs.writeSync(file, content, written, content.length - written)
@@ -163,7 +168,7 @@ export const writeAll = (at: Below, file: number, path: string, content: Uint8Ar
 }
 
 /** Sets the group first, because chown clears the setgid bit. */
-export const permit = (at: Below, file: number, path: string, mode: number, gid?: number): void => {
+export const permit = (at: GuardedRoot, file: number, path: string, mode: number, gid?: number): void => {
   at.before("permit", path)
   if (gid !== undefined) fs.fchownSync(file, -1, gid)
   fs.fchmodSync(file, mode)
@@ -184,7 +189,7 @@ export const way = (folder: string): ReadonlyArray<string> =>
 export const isPermitted = (stats: fs.BigIntStats, mode: number, gid: number | undefined): boolean =>
   isForeign(stats) || (Number(stats.mode & permissions) === mode && (gid === undefined || Number(stats.gid) === gid))
 
-export const permitFolder = (at: Below, path: string, mode: number, gid?: number): void => {
+export const permitFolder = (at: GuardedRoot, path: string, mode: number, gid?: number): void => {
   const folder = fs.openSync(absolute(at, path), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY | flags)
   try {
     permit(at, folder, path, mode, gid)
@@ -199,7 +204,7 @@ export const temporaryOf = (path: string): string => {
 }
 
 /** Creates the empty temporary file that replaces this one. */
-export const openTemporary = (at: Below, path: string, mode: number): number => {
+export const openTemporary = (at: GuardedRoot, path: string, mode: number): number => {
   isFile(at, path)
   const temporary = temporaryOf(path)
   // A killed process may have left one.
@@ -207,7 +212,7 @@ export const openTemporary = (at: Below, path: string, mode: number): number => 
   return open(at, temporary, fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_EXCL, mode)
 }
 
-export const placeTemporary = (at: Below, file: number, path: string, mode: number): Stamp => {
+export const placeTemporary = (at: GuardedRoot, file: number, path: string, mode: number): Stamp => {
   const temporary = temporaryOf(path)
   permit(at, file, temporary, mode)
   at.before("rename", path)
@@ -215,7 +220,7 @@ export const placeTemporary = (at: Below, file: number, path: string, mode: numb
   return stampAt(file)
 }
 
-export const discard = (at: Below, path: string): void => {
+export const discard = (at: GuardedRoot, path: string): void => {
   try {
     fs.unlinkSync(absolute(at, temporaryOf(path)))
   } catch {

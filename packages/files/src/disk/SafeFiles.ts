@@ -14,7 +14,7 @@ import * as FileCalls from "./FileCalls.ts"
 import {
   absolute,
   attempt,
-  type Below,
+  type GuardedRoot,
   codeOf,
   discard,
   isFile,
@@ -54,7 +54,7 @@ export interface Replacement {
 const bytesOf = (content: string | Uint8Array): Uint8Array =>
   typeof content === "string" ? Buffer.from(content, "utf8") : content
 
-const begin = (at: Below, path: string, mode: number): Effect.Effect<Replacement, SafeError, Scope.Scope> =>
+const begin = (at: GuardedRoot, path: string, mode: number): Effect.Effect<Replacement, SafeError, Scope.Scope> =>
   Effect.gen(function* () {
     let [crc, size, placed] = [0, 0, false]
     const file = yield* Effect.acquireRelease(
@@ -82,8 +82,7 @@ const begin = (at: Below, path: string, mode: number): Effect.Effect<Replacement
     } satisfies Replacement
   })
 
-/** The operations that change files. */
-const writeOperations = (at: Below) => ({
+const writeOperations = (at: GuardedRoot) => ({
   /** Replaces the file's content atomically: a reader sees the old or the new content. */
   replace: (path: string, content: string | Uint8Array, mode: number): Effect.Effect<Stamp, SafeError> =>
     attempt(at, "write", path, () => {
@@ -163,8 +162,7 @@ const writeOperations = (at: Below) => ({
 // Creates, checks, lists and removes folders below a root.
 
 /** The operations on folders. */
-const folderOperations = (at: Below) => ({
-  /** Whether the folder exists. A link or a file on the path is refused. */
+const folderOperations = (at: GuardedRoot) => ({
   reach: (folder: string): Effect.Effect<boolean, SafeError> =>
     attempt(at, "reach", folder, () => way(folder).every((path) => isFolder(at, path) !== undefined)),
 
@@ -247,7 +245,7 @@ const chunkSize = 256 * 1024
 
 /** Reads a range of the file in pieces that share one buffer: use each before the next. */
 const eachPiece = (
-  at: Below,
+  at: GuardedRoot,
   path: string,
   from: number,
   through: number,
@@ -273,8 +271,7 @@ const eachPiece = (
   )
 
 /** The operations that read. */
-const readOperations = (at: Below) => ({
-  /** The file's stamp; undefined if it is absent. */
+const readOperations = (at: GuardedRoot) => ({
   stamp: (file: string): Effect.Effect<Stamp | undefined, SafeError> =>
     attempt(at, "look at", file, () => {
       const stats = isFile(at, file)
@@ -334,7 +331,7 @@ export const isAside = (name: string): boolean => /\.aside\.[1-9]\d*$/.test(name
  * file.
  */
 export const make = ({ before = () => undefined, root }: FileCalls.SafeFilesOptions) => {
-  const at: FileCalls.Below = { root, before }
+  const at: FileCalls.GuardedRoot = { root, before }
   return {
     root,
     absolute: (path: string): string => FileCalls.absolute(at, path),

@@ -17,7 +17,6 @@ interface Batch {
 
 export interface FollowingOptions {
   readonly log: EventLog["Type"]
-  /** The position that the files have reached. */
   readonly position: Effect.Effect<number, ExportError>
   /** Runs once before following. */
   readonly first: Effect.Effect<{ readonly position: number }, ExportError>
@@ -47,7 +46,7 @@ const backoff = Schedule.union(Schedule.exponential("200 millis"), Schedule.spac
 /** Failed attempts between two log messages: about ten minutes. */
 const remindAfter = 20
 
-interface Waiting {
+interface Waiter {
   readonly position: number
   readonly done: Deferred.Deferred<void>
 }
@@ -63,7 +62,7 @@ interface Loop {
   readonly options: FollowingOptions
   readonly bell: Queue.Queue<void>
   /** Callers that wait for a position. */
-  readonly waiting: Set<Waiting>
+  readonly waiting: Set<Waiter>
   state: "idle" | "following" | "failing"
   /** The position of the last successful batch. */
   at: number
@@ -205,7 +204,7 @@ const reached = Effect.fnUntraced(function* (loop: Loop, wanted: number) {
   }
   const now = yield* Effect.orElseSucceed(position, () => -1)
   if (now >= wanted || loop.state === "failing") return yield* ring(loop)
-  const one: Waiting = { position: wanted, done: yield* Deferred.make<void>() }
+  const one: Waiter = { position: wanted, done: yield* Deferred.make<void>() }
   loop.waiting.add(one)
   yield* ring(loop)
   yield* Effect.ensuring(

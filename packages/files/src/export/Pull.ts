@@ -16,7 +16,6 @@ import { attempt, finish, flush, tell, type Work, writeIndexes } from "./Work.ts
 // Finds folders of removed sessions that a lost or older record does not list, so that they are removed too. A folder
 // counts only if its `meta.json` names its own address and a session that the log removed.
 
-/** A folder of a removed session. */
 interface Remains {
   readonly id: SessionID
   readonly folder: string
@@ -170,8 +169,7 @@ const pagesAtOnce = 16
 
 const isID = Schema.is(SessionID)
 
-/** The result of one pull from the log. */
-export interface Pulled {
+export interface PullResult {
   readonly position: number
   readonly hasMore: boolean
   readonly sessions: ReadonlyArray<string>
@@ -228,7 +226,7 @@ const nextPage = (work: Work, after: number) =>
   })
 
 /** Exports the next batch: logs, then values, context and indexes, then the cursor. */
-export const pull = (work: Work): Effect.Effect<Pulled, ExportError> =>
+export const pull = (work: Work): Effect.Effect<PullResult, ExportError> =>
   Effect.gen(function* () {
     yield* removeRemains(work)
     let cursor = yield* work.tracker.ledger.cursor
@@ -270,7 +268,6 @@ export const pull = (work: Work): Effect.Effect<Pulled, ExportError> =>
     Effect.onError(() => Effect.sync(() => work.writer.waiting().forEach(work.writer.forget)))
   )
 
-/** Exports the feed to its end. */
 export const pullAll = (work: Work) =>
   Effect.gen(function* () {
     const sessions = new Set<string>()

@@ -12,9 +12,7 @@ import * as LedgerFile from "./LedgerFile.ts"
 import * as LedgerRows from "./LedgerRows.ts"
 import type { Cursor, FileRecord, FileRecords, SessionRecord } from "./Records.ts"
 
-/** The record of a root. */
 export interface Ledger {
-  /** Whether the open record is still the file under the root; otherwise its lock no longer protects the root. */
   readonly isHeld: Effect.Effect<boolean, LedgerFailed>
   readonly cursor: Effect.Effect<Cursor, LedgerFailed>
   readonly setCursor: (cursor: Cursor) => Effect.Effect<void, LedgerFailed>
@@ -29,10 +27,8 @@ export interface Ledger {
   /** The entries of this index, as JSON. */
   readonly entries: (index: string) => Effect.Effect<ReadonlyArray<string>, LedgerFailed>
   readonly indexes: Effect.Effect<ReadonlyArray<string>, LedgerFailed>
-  /** The folders of the sessions in this index. */
   readonly folders: (index: string) => Effect.Effect<ReadonlySet<string>, LedgerFailed>
   readonly files: (folder: string) => Effect.Effect<FileRecords, LedgerFailed>
-  /** Stores a session and files of its folder in one transaction; an undefined file is deleted from the record. */
   readonly keep: (
     folder: string,
     files: ReadonlyMap<string, FileRecord | undefined>,

@@ -45,7 +45,6 @@ export { recordsFolder }
 /** The folder of this user's record. */
 export const ownFolder = (uid: number): string => `${recordsFolder}/${uid}`
 const version = 1
-/** "DayL" */
 const applicationID = 0x4461794c
 
 const isCode = (error: unknown, codes: ReadonlyArray<string>): boolean => {

@@ -152,6 +152,5 @@ export const putSession = (
   )
 }
 
-/** Deletes a session and its checkpoint. */
 export const forget = (sql: Sql, id: string) =>
   Effect.zipRight(sql`DELETE FROM checkpoint WHERE id = ${id}`, sql`DELETE FROM session WHERE id = ${id}`)

@@ -1,7 +1,6 @@
 /** The entries of the exporter's record: its cursor, sessions and files. Spec: FI-65..FI-68 in specs/files.md. */
 import type { Stamp, Sum } from "../disk/FileCalls.ts"
 
-/** The exporter's place in the log. */
 export interface Cursor {
   readonly position: number
   /** The event at that position and its session. Another store has a different event there. */
@@ -14,11 +13,9 @@ export interface Cursor {
 /** The export state of one session. */
 export interface SessionRecord {
   readonly id: string
-  /** Relative to the root. */
   readonly folder: string
   /** The folder of its index. */
   readonly index: string
-  /** The last event in the logs, its position, and the id of the session's first event. */
   readonly seq: number
   readonly position: number
   readonly first: string

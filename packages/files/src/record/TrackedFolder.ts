@@ -261,7 +261,6 @@ export const empty: FileRecord = { size: 0, crc: 0, stamp: "", next: null, lasti
 
 const recorded = (folder: Folder, name: string): FileRecord => folder.records.get(name) ?? empty
 
-/** Compares the log with its record, and the bytes after the recorded end with the next rows. */
 export const look = <E>(
   { files }: Tracker,
   folder: Folder,

@@ -24,7 +24,7 @@ export interface Portion {
   position: number
   readonly messages: Array<Piece>
   readonly events: Array<Piece>
-  readonly blobs: Array<Rendering.Added["blobs"][number]>
+  readonly blobs: Array<Rendering.RenderedPieces["blobs"][number]>
   /** The rendering at the last end of a run; retention removes events at most up to there. */
   settled: Rendering.Rendering | undefined
   /** Its approximate size in bytes. */
@@ -67,7 +67,6 @@ export const take = (portion: Portion, event: SessionEvent): void => {
   }
 }
 
-/** Bytes produced on demand. */
 export interface Source<E = never> {
   readonly size: number
   readonly bytes: Stream.Stream<Uint8Array, E>
@@ -92,7 +91,6 @@ export const keptReaderOf =
       })
     )
 
-/** Reads texts from the session's log. */
 export const readerOf =
   (log: EventLog["Type"], id: string): Reader =>
   (stored) =>

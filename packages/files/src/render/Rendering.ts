@@ -15,8 +15,7 @@ export interface Rendering {
   readonly pack: PackState.PackState
 }
 
-/** Lines for the two logs, each with its newline, and the blobs that they name. */
-export interface Added {
+export interface RenderedPieces {
   readonly messages: ReadonlyArray<Piece>
   readonly events: ReadonlyArray<Piece>
   readonly blobs: ReadonlyArray<Fold.Blob>
@@ -28,16 +27,15 @@ export type LogName = (typeof logs)[number]
 export const isLog = (name: string): boolean => logs.some((log) => log === name)
 
 /** The pieces to append to this log. */
-export const piecesOf = (added: Pick<Added, "messages" | "events">, name: LogName): ReadonlyArray<Piece> =>
+export const piecesOf = (added: Pick<RenderedPieces, "messages" | "events">, name: LogName): ReadonlyArray<Piece> =>
   name === "messages.jsonl" ? added.messages : added.events
 
-/** The state before the first event. */
 export const initial: Rendering = { fold: Fold.initial, pack: PackState.initial }
 
 /** Renders events one by one in a private copy of the rendering. */
 export interface Run {
   readonly rendering: Rendering
-  readonly take: (event: SessionEvent) => Added
+  readonly take: (event: SessionEvent) => RenderedPieces
 }
 
 /** Continues from a rendering, which is not changed. */
@@ -64,7 +62,7 @@ export const from = ({ fold, pack }: Rendering): Run => {
 export const evolveAll = (
   rendering: Rendering,
   events: ReadonlyArray<SessionEvent>
-): { readonly rendering: Rendering; readonly added: Added } => {
+): { readonly rendering: Rendering; readonly added: RenderedPieces } => {
   const run = from(rendering)
   const all = events.map(run.take)
   return {

@@ -32,7 +32,6 @@ export const entryOf = (fold: State, session: string): IndexEntry => ({
   ...(fold.runStartedPosition === undefined ? {} : { runStartedPosition: fold.runStartedPosition })
 })
 
-/** Compares names by code units, so that the order is the same on every machine. */
 const byName = (a: IndexEntry, b: IndexEntry): number => (a.session < b.session ? -1 : a.session > b.session ? 1 : 0)
 
 const newestFirst = (a: IndexEntry, b: IndexEntry): number =>

@@ -17,15 +17,14 @@ import * as Rendering from "../render/Rendering.ts"
 import { isLog, logs, piecesOf } from "../render/Rendering.ts"
 import { contextFolders, contextPrefix } from "../render/SessionContext.ts"
 import { entryOf, type IndexEntry, valueFiles, valueNames } from "../render/Values.ts"
-import type { Known, WriteError } from "./CachedSession.ts"
+import type { CachedState, WriteError } from "./CachedSession.ts"
 
-/** The services that an adoption needs. */
 export interface AdoptionOptions<E> {
   readonly tracker: TrackedFolder.Tracker
   readonly log: EventLog["Type"]
   /** Renders the context files of a pack state. */
   readonly contextOf: (
-    session: Known,
+    session: CachedState,
     name: string,
     pack: PackState
   ) => Effect.Effect<ReadonlyMap<string, TrackedFolder.Content>, E>
@@ -51,14 +50,14 @@ const readNumber = (files: SafeFiles, path: string, field: "seq" | "step"): Effe
 export const told = (files: SafeFiles, folder: string): Effect.Effect<number> =>
   readNumber(files, `${folder}/meta.json`, "seq")
 
-interface Found {
+interface FileState {
   readonly sum: Sum
   readonly stamp: Stamp
 }
 
 /** Files with names of the layout whose content differs from the record. */
-const unknown = Effect.fnUntraced(function* (files: SafeFiles, { folder }: Known) {
-  const found = new Map<string, Found>()
+const unknown = Effect.fnUntraced(function* (files: SafeFiles, { folder }: CachedState) {
+  const found = new Map<string, FileState>()
   for (const sub of folders) {
     const path = sub === "" ? folder.path : `${folder.path}/${sub}`
     if (!(yield* files.reach(path))) continue
@@ -79,11 +78,11 @@ const unknown = Effect.fnUntraced(function* (files: SafeFiles, { folder }: Known
 /** The unknown files that matched no rendering yet, and the records of those that did. */
 interface Matching {
   readonly folder: TrackedFolder.Folder
-  readonly pending: Map<string, Found>
+  readonly pending: Map<string, FileState>
   readonly matched: Map<string, FileRecord>
 }
 
-const matchSum = ({ folder, matched, pending }: Matching, name: string, found: Found, sum: Sum): void => {
+const matchSum = ({ folder, matched, pending }: Matching, name: string, found: FileState, sum: Sum): void => {
   if (!TrackedFolder.same(sum, found.sum)) return
   matched.set(name, recordOf(found.sum, found.stamp, folder.records.get(name)?.lasting ?? false))
   pending.delete(name)
@@ -100,7 +99,7 @@ const match = (matching: Matching, name: string, content: TrackedFolder.Content)
  */
 const renderAll = Effect.fnUntraced(function* (
   { log, tracker: { files } }: Pick<AdoptionOptions<never>, "log" | "tracker">,
-  { folder, record }: Known,
+  { folder, record }: CachedState,
   address: KeptAddress,
   matching: Matching
 ) {
@@ -145,7 +144,7 @@ const renderAll = Effect.fnUntraced(function* (
  */
 export const adopt = <E>(
   options: AdoptionOptions<E>,
-  session: Known,
+  session: CachedState,
   address: KeptAddress
 ): Effect.Effect<IndexEntry | undefined, E | WriteError> =>
   Effect.gen(function* () {

@@ -15,7 +15,7 @@ import { linesFrom, readerOf } from "../render/Pieces.ts"
 import * as Rendering from "../render/Rendering.ts"
 import { isLog, logs, piecesOf } from "../render/Rendering.ts"
 import { contextFolders, contextPrefix } from "../render/SessionContext.ts"
-import type { Known, WriteError } from "./CachedSession.ts"
+import type { CachedState, WriteError } from "./CachedSession.ts"
 import * as Repair from "./Repair.ts"
 import { addressAt, checkpointEvery, emptyLogs, forget, unwritten, type Writer } from "./Writer.ts"
 
@@ -88,10 +88,10 @@ export const flush = (writer: Writer, id: string): Effect.Effect<void, WriteErro
 const begin = Effect.fnUntraced(function* (
   { tracker }: Writer,
   record: SessionRecord
-): Effect.fn.Return<Known, WriteError> {
+): Effect.fn.Return<CachedState, WriteError> {
   const { files, ledger } = tracker
   const { folder: path, id } = record
-  const session: Known = {
+  const session: CachedState = {
     record,
     rendering: Rendering.initial,
     folder: { path, sessionID: id, records: new Map(yield* ledger.files(path)) },
@@ -143,7 +143,7 @@ const write = Effect.fnUntraced(function* (
   }
   const first = session.record.seq < 0 ? portion.first : session.record.first
   const record: SessionRecord = { ...session.record, first, seq, position }
-  const moved: Known = { ...session, record, rendering, settled: portion.settled ?? session.settled, ahead }
+  const moved: CachedState = { ...session, record, rendering, settled: portion.settled ?? session.settled, ahead }
   yield* writer.cache.keep(moved, changes, checkpointEvery(record))
   for (const [name, record] of changes) session.folder.records.set(name, record)
   yield* writer.cache.remember(id, moved)

@@ -25,10 +25,9 @@ export type WriteError =
   | StoreError
 
 /** A cached session. */
-export interface Known {
+export interface CachedState {
   record: SessionRecord
   rendering: Rendering.Rendering
-  /** The rendering at the last end of a run that was written, if a run has begun since. */
   readonly settled?: Rendering.Rendering | undefined
   readonly folder: TrackedFolder.Folder
   /** Whether its whole log has been read since it was loaded. */
@@ -45,7 +44,7 @@ export const replay = <E>(
   id: string,
   from: Rendering.Rendering,
   through: number,
-  use: (added: Rendering.Added) => Effect.Effect<void, E>
+  use: (added: Rendering.RenderedPieces) => Effect.Effect<void, E>
 ): Effect.Effect<Rendering.Rendering, E | WriteError> =>
   Effect.gen(function* () {
     let rendering = from

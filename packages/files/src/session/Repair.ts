@@ -12,10 +12,9 @@ import { linesFrom, readerOf, type Source } from "../render/Pieces.ts"
 import * as Rendering from "../render/Rendering.ts"
 import { type LogName, piecesOf } from "../render/Rendering.ts"
 import { blobFile } from "../render/SessionContext.ts"
-import { type Known, replay, type WriteError } from "./CachedSession.ts"
+import { type CachedState, replay, type WriteError } from "./CachedSession.ts"
 import type { Writer } from "./Writer.ts"
 
-/** The services that a repair needs. */
 export type RepairOptions = Pick<Writer, "log" | "tracker">
 
 /** Fails with `CursorExpired` if the session was pruned: its files cannot be rendered again. */
@@ -25,7 +24,7 @@ export const isWhole = (log: EventLog["Type"], id: string): Effect.Effect<void, 
 /** Renders a log up to the session's recorded event into a temporary file, and replaces the log if it differs. */
 export const restore = Effect.fnUntraced(function* (
   { log, tracker }: RepairOptions,
-  session: Known,
+  session: CachedState,
   name: LogName,
   found: "missing" | "changed" | "unknown"
 ) {
@@ -61,7 +60,7 @@ export const restore = Effect.fnUntraced(function* (
 /** Repairs the log if needed; returns how many of the next bytes it already holds. */
 export const mend = Effect.fnUntraced(function* (
   repair: RepairOptions,
-  session: Known,
+  session: CachedState,
   name: LogName,
   next: Source<ReadError>,
   atEnd: boolean
@@ -75,8 +74,8 @@ export const mend = Effect.fnUntraced(function* (
 /** Writes the blobs that rows name, each once. */
 export const keepBlobs = Effect.fnUntraced(function* (
   { tracker }: Pick<RepairOptions, "tracker">,
-  session: Known,
-  blobs: Rendering.Added["blobs"],
+  session: CachedState,
+  blobs: Rendering.RenderedPieces["blobs"],
   wanted: (name: string) => boolean
 ) {
   for (const blob of blobs) {
@@ -107,10 +106,9 @@ export const keepBlobs = Effect.fnUntraced(function* (
   }
 })
 
-/** Restores a log's permissions. */
 export const permitLog = Effect.fnUntraced(function* (
   { tracker }: Pick<RepairOptions, "tracker">,
-  { folder }: Known,
+  { folder }: CachedState,
   name: LogName
 ) {
   const { files, modes } = tracker
@@ -139,7 +137,7 @@ export const permitLog = Effect.fnUntraced(function* (
 /** Writes missing or changed blobs again from the log; returns those that were set aside. */
 export const restoreBlobs = Effect.fnUntraced(function* (
   repair: RepairOptions,
-  session: Known,
+  session: CachedState,
   { foreign }: TrackedFolder.Inspection,
   broken: ReadonlySet<string>
 ): Effect.fn.Return<ReadonlySet<string>, WriteError> {

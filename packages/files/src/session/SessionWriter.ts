@@ -24,7 +24,7 @@ import { entryOf, type IndexEntry, valueFiles } from "../render/Values.ts"
 import { adopt } from "./Adoption.ts"
 import * as Appending from "./Appending.ts"
 import { advance, drop, flush } from "./Appending.ts"
-import type { Known, WriteError } from "./CachedSession.ts"
+import type { CachedState, WriteError } from "./CachedSession.ts"
 import * as Repair from "./Repair.ts"
 import * as Writer from "./Writer.ts"
 import { remembered } from "./Writer.ts"
@@ -34,13 +34,13 @@ import { remembered } from "./Writer.ts"
 const nothing: Source = { size: 0, bytes: Stream.empty }
 
 /** The context that the last step was shown. Swapped lines are read from the logs, which are repaired by now. */
-const contextAt = (writer: Writer.Writer, session: Known, name: string, pack: PackState) =>
+const contextAt = (writer: Writer.Writer, session: CachedState, name: string, pack: PackState) =>
   SessionContext.contextOf(session.record.id, name, pack, (at, bytes) =>
     writer.tracker.files.digest(`${session.folder.path}/messages.jsonl`, at, bytes)
   ).pipe(Effect.provideService(EventLog, writer.log), Effect.provideService(SessionStore, writer.store))
 
 /** The context at the session's end; keeps the hashes that it computes. */
-const contextOf = (writer: Writer.Writer, session: Known, name: string) =>
+const contextOf = (writer: Writer.Writer, session: CachedState, name: string) =>
   Effect.map(contextAt(writer, session, name, session.rendering.pack), ({ files, state }) => {
     session.rendering = { ...session.rendering, pack: state }
     return files
@@ -50,7 +50,7 @@ const contextOf = (writer: Writer.Writer, session: Known, name: string) =>
 const takeOver = Effect.fnUntraced(function* (
   writer: Writer.Writer,
   id: string
-): Effect.fn.Return<Known | undefined, WriteError> {
+): Effect.fn.Return<CachedState | undefined, WriteError> {
   yield* advance(writer, id)
   const session = yield* writer.cache.load(id)
   if (session === undefined || session.record.seq < 0) return session
@@ -239,9 +239,7 @@ export interface SessionWriter {
   readonly adopted: (index: string) => ReadonlyArray<IndexEntry>
   /** The folders of indexes to be written. */
   readonly dueIndexes: () => ReadonlyArray<string>
-  /** Marks the index as written. */
   readonly written: (index: string) => void
-  /** Drops the cached state and the pending portion; written files stay. */
   readonly forget: (id: string) => void
 }
 

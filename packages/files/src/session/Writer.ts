@@ -13,7 +13,7 @@ import * as Rendering from "../render/Rendering.ts"
 import { logs } from "../render/Rendering.ts"
 import type { IndexEntry } from "../render/Values.ts"
 import * as Adoption from "./Adoption.ts"
-import { type Known, replay, type WriteError } from "./CachedSession.ts"
+import { type CachedState, replay, type WriteError } from "./CachedSession.ts"
 
 // Caches sessions between batches; the ledger's checkpoint and the log can restore the cache.
 
@@ -36,12 +36,11 @@ export const makeSessionCache = ({
   readonly log: EventLog["Type"]
 }) => {
   const { ledger } = tracker
-  const known = new Map<string, Known>()
+  const known = new Map<string, CachedState>()
 
   const nothing = () => Effect.void
 
-  /** The latest checkpoint that the session can have: now, or at the last end of a run. */
-  const checkpointOf = ({ record, rendering, settled }: Known) => {
+  const checkpointOf = ({ record, rendering, settled }: CachedState) => {
     const now = Rendering.toText(rendering)
     if (now !== undefined) return { seq: record.seq, text: now }
     if (settled === undefined || settled.fold.seq <= record.checkpointSeq) return undefined
@@ -50,7 +49,7 @@ export const makeSessionCache = ({
   }
 
   /** Stores the session and its files, and a checkpoint if `every` events passed since the last. */
-  const keep = (session: Known, changes: ReadonlyMap<string, FileRecord>, every: number) =>
+  const keep = (session: CachedState, changes: ReadonlyMap<string, FileRecord>, every: number) =>
     Effect.suspend(() => {
       const { folder, record } = session
       const checkpoint = record.seq - record.checkpointSeq >= every ? checkpointOf(session) : undefined
@@ -61,7 +60,7 @@ export const makeSessionCache = ({
       return ledger.keep(folder.path, changes, session.record, checkpoint?.text)
     })
 
-  const remember = (id: string, session: Known): Effect.Effect<void, TrackedFolder.TrackError> =>
+  const remember = (id: string, session: CachedState): Effect.Effect<void, TrackedFolder.TrackError> =>
     Effect.gen(function* () {
       known.delete(id)
       known.set(id, session)
@@ -75,7 +74,7 @@ export const makeSessionCache = ({
       }
     })
 
-  const load = Effect.fnUntraced(function* (id: string): Effect.fn.Return<Known | undefined, WriteError> {
+  const load = Effect.fnUntraced(function* (id: string): Effect.fn.Return<CachedState | undefined, WriteError> {
     const hot = known.get(id)
     if (hot !== undefined) {
       yield* remember(id, hot)

@@ -14,9 +14,7 @@ const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith
 
 /** The result of an export. */
 export const Exported = Schema.Struct({
-  /** The position that all files have reached. */
   position: Schema.Int,
-  /** The number of sessions brought up to date. */
   sessions: Schema.Int,
   /** The number of sessions whose files a rebuild left as they are; a finding says why. */
   left: optional(Schema.Int)
@@ -101,16 +99,16 @@ export class Unfollow extends Schema.TaggedRequest<Unfollow>()("Unfollow", {
 const Level = Schema.Literal("Debug", "Info", "Warning", "Error")
 
 /** The thread's log lines and findings. */
-export const Said = Schema.Union(
+export const ThreadNews = Schema.Union(
   Schema.TaggedStruct("Logged", { level: Level, message: Schema.String }),
   Schema.TaggedStruct("Found", { finding: Finding })
 )
-export type Said = typeof Said.Type
+export type ThreadNews = typeof ThreadNews.Type
 
 /** What the thread says, until it ends. */
 export class Listen extends Schema.TaggedRequest<Listen>()("Listen", {
   failure: Schema.Never,
-  success: Said,
+  success: ThreadNews,
   payload: {}
 }) {}
 

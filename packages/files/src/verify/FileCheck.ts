@@ -14,7 +14,7 @@ export interface CheckedRoot {
   readonly modes: Modes
 }
 
-export type Found = ReadonlyArray<Finding>
+export type Findings = ReadonlyArray<Finding>
 
 /** A finding at a path; `sessionID` names the session that it belongs to, if any. */
 export const findingAt = (
@@ -61,7 +61,7 @@ export const foreign = (
   folder: string,
   expected: ReadonlySet<string>,
   sessionID?: string
-): Effect.Effect<Found, SafeError> =>
+): Effect.Effect<Findings, SafeError> =>
   Effect.gen(function* () {
     const found: Array<Finding> = []
     for (const entry of yield* root.files.list(folder)) {
@@ -81,7 +81,7 @@ const checkFolder = (
   { files, modes }: CheckedRoot,
   path: string,
   sessionID?: string
-): Effect.Effect<Found, SafeError> =>
+): Effect.Effect<Findings, SafeError> =>
   Effect.gen(function* () {
     if (!(yield* files.reach(path))) return [findingAt(path, sessionID, "missing", "the folder does not exist")]
     const found = yield* files.folderMode(path)
@@ -174,7 +174,7 @@ export const checkFile = <E, R>(
   path: string,
   sessionID: string | undefined,
   compare: (stamp: Stamp) => Effect.Effect<Difference, E, R>
-): Effect.Effect<Found, E | SafeError, R> =>
+): Effect.Effect<Findings, E | SafeError, R> =>
   Effect.gen(function* () {
     const finding = (kind: FindingKind, details: string) => findingAt(path, sessionID, kind, details)
     const looked = yield* Effect.either(files.stamp(path))
@@ -194,7 +194,6 @@ export const checkFile = <E, R>(
     })
   })
 
-/** Compares a file with a content in memory. */
 export const checkContent = (root: CheckedRoot, path: string, sessionID: string | undefined, content: Content) =>
   checkFile(root, path, sessionID, ({ size }) => {
     const sum = sumOf(content)

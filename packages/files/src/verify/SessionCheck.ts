@@ -25,7 +25,7 @@ import {
   type Content,
   findingAt,
   foreign,
-  type Found,
+  type Findings,
   parentOf,
   unusable
 } from "./FileCheck.ts"
@@ -144,16 +144,16 @@ export interface Seen {
 /** The result of one comparison; `moved` if the files changed meanwhile. */
 export interface Looked {
   readonly entry: IndexEntry | undefined
-  readonly findings: Found
+  readonly findings: Findings
   readonly moved: boolean
 }
 
 /** Attempts for a folder that changes during the comparison. */
 export const attempts = 4
 
-type Produced = Content | Stream.Stream<Uint8Array, ReadError>
+type ExpectedContent = Content | Stream.Stream<Uint8Array, ReadError>
 
-const isProduced = (content: Produced): content is Stream.Stream<Uint8Array, ReadError> =>
+const isProduced = (content: ExpectedContent): content is Stream.Stream<Uint8Array, ReadError> =>
   typeof content !== "string" && !(content instanceof Uint8Array)
 
 /** The contents of the values and, if the logs match, of the context. With changed lines, it would differ too. */
@@ -170,7 +170,7 @@ const contentsOf = Effect.fnUntraced(function* (
         files.digest(`${folder}/messages.jsonl`, from, bytes)
       )).files
     : new Map()
-  return new Map<string, Produced>([...values, ...context])
+  return new Map<string, ExpectedContent>([...values, ...context])
 })
 
 /** Checks every file and entry of the folder; `followed` says how far the two logs match. */

@@ -22,7 +22,7 @@ import {
   checkFolders,
   findingAt,
   foreign,
-  type Found,
+  type Findings,
   parentOf
 } from "./FileCheck.ts"
 import { attempts, checkSession, type Seen } from "./SessionCheck.ts"
@@ -33,7 +33,6 @@ import { attempts, checkSession, type Seen } from "./SessionCheck.ts"
 const wayTo = (folder: string): ReadonlyArray<string> =>
   folder.split("/").map((_, n, names) => names.slice(0, n + 1).join("/"))
 
-/** Checks the index of one house, and other entries beside its sessions. */
 const checkHouse = Effect.fnUntraced(function* (root: CheckedRoot, index: string, seen: ReadonlyArray<Seen>) {
   const entries = seen.flatMap(({ entry }) => (entry === undefined ? [] : [entry]))
   // The index entry of a session that cannot be compared is unknown.
@@ -54,7 +53,6 @@ const checkHouse = Effect.fnUntraced(function* (root: CheckedRoot, index: string
   return [found, ...ofFiles, others].flat()
 })
 
-/** The subfolders of a folder, as paths. */
 const below = (files: SafeFiles.SafeFiles, path: string) =>
   Effect.map(files.list(path), (entries) =>
     entries.flatMap(({ folder, name }) => (folder ? [path === "" ? name : `${path}/${name}`] : []))
@@ -119,7 +117,6 @@ interface Verification {
   readonly uid: number
 }
 
-/** The address that the session's files have; undefined for a temp session. */
 const addressAt = Effect.fnUntraced(function* ({ store, uid }: Verification, id: string) {
   const { address } = yield* store.get(SessionID.make(id))
   // A session without an address is kept under the agent that it was created for.
@@ -162,7 +159,7 @@ const lookAtHouse = Effect.fnUntraced(function* (
   verification: Verification,
   index: string,
   first: ReadonlyArray<Seen>
-): Effect.fn.Return<Found, VerifyError, EventLog | SessionStore> {
+): Effect.fn.Return<Findings, VerifyError, EventLog | SessionStore> {
   const { root } = verification
   let [seen, findings] = [first, yield* checkHouse(root, index, first)]
   for (let n = 1; n < attempts && findings.length > 0; n++) {
@@ -180,11 +177,10 @@ const lookAtHouse = Effect.fnUntraced(function* (
   return findings.length === 0 ? [] : [findingAt(index, undefined, "behind", "the exporter has to write it")]
 })
 
-/** Checks all sessions, then their houses, then the rest of the root. */
 const verifyAll = (verification: Verification) => {
   const houses = new Map<string, Array<Seen>>()
   const one = (id: string) =>
-    Effect.map(look(verification, id), (looked): Found => {
+    Effect.map(look(verification, id), (looked): Findings => {
       if (looked === undefined) return []
       const { findings, index, seen } = looked
       const all = houses.get(index) ?? []
@@ -193,7 +189,7 @@ const verifyAll = (verification: Verification) => {
       return findings
     })
   const ofSessions = allSessions(verification).pipe(
-    Stream.mapEffect((id) => unlessRemoved(one(id), [] as Found)),
+    Stream.mapEffect((id) => unlessRemoved(one(id), [] as Findings)),
     Stream.flattenIterables
   )
   const ofHouses = Stream.suspend(() => Stream.fromIterable(houses)).pipe(
@@ -217,7 +213,7 @@ export const verify = (options: VerifyOptions): Stream.Stream<Finding, VerifyErr
       const id = options.sessionID
       if (id === undefined) return verifyAll(verification)
       if (!Schema.is(SessionID)(id)) return yield* new SessionNotFound({ sessionID: id })
-      const found = Effect.map(look(verification, id), (looked): Found => looked?.findings ?? [])
+      const found = Effect.map(look(verification, id), (looked): Findings => looked?.findings ?? [])
       return Stream.flattenIterables(Stream.fromEffect(found))
     })
   )

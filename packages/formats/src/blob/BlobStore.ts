@@ -51,7 +51,6 @@ export class BlobDamaged extends Schema.TaggedError<BlobDamaged>("@daybook/forma
   }
 }
 
-/** What a sweep did. */
 export const Swept = Schema.Struct({
   deleted: Schema.NonNegativeInt,
   deletedBytes: Schema.NonNegativeInt,
@@ -78,13 +77,13 @@ export class BlobStore extends Context.Tag("@daybook/formats/BlobStore")<
 
 // Blobs in memory: for tests, and for sessions that are not kept.
 
-interface Kept {
+interface MemoryBlob {
   readonly bytes: Uint8Array
   readonly putAt: number
 }
 
 const makeInMemory = () => {
-  const blobs = new Map<BlobHash, Kept>()
+  const blobs = new Map<BlobHash, MemoryBlob>()
   return BlobStore.of({
     put: (bytes) =>
       Effect.map(Clock.currentTimeMillis, (putAt) => {
@@ -105,7 +104,6 @@ const makeInMemory = () => {
   })
 }
 
-/** No blobs. */
 export const layerMemory = Layer.sync(BlobStore, makeInMemory)
 
 // Blobs as files of one folder, named by their SHA-256, without an extension.
@@ -113,7 +111,6 @@ export const layerMemory = Layer.sync(BlobStore, makeInMemory)
 const attempt = <A>(operation: string, path: string, use: () => A): Effect.Effect<A, StorageFailed> =>
   Effect.try({ try: use, catch: (cause) => failed(operation, path, cause) })
 
-/** The result, or undefined if the file does not exist. */
 const unlessMissing = <A>(use: () => A): A | undefined => {
   try {
     return use()

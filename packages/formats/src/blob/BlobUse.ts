@@ -8,7 +8,6 @@ import { allIn, type BlobHash, BlobStore, hashOf, parseRef, refLength, refOf, ty
 
 // Moves the pictures of an entry out into blobs, and back.
 
-/** Base64 characters from which a picture becomes a blob. */
 export const blobThreshold = 1024
 
 /** Replaces the picture's text; the same text keeps it. */

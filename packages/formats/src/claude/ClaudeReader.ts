@@ -1,11 +1,11 @@
 /**
  * Reads logs of Claude Code: `projects/<folder>/<session>.jsonl`, and the logs of its subagents. The logs are only
  * read. Memory is bounded by the largest accepted line, an index of the records' ids, and the pieces that wait for an
- * answer to end. Spec: FM-130..FM-149 in specs/formats.md.
+ * answer to end. Spec: FM-130..FM-145 in specs/formats.md.
  */
 import { Option } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
-import type { Content, Head, Item, Place } from "../conversation/Conversation.ts"
+import type { Content, Head, Item, RecordPlace } from "../conversation/Conversation.ts"
 import type { LogRecord } from "../lines/JsonLines.ts"
 import * as DialectReader from "../reading/DialectReader.ts"
 import { type Fold, read as readBytes, readFile } from "../reading/DialectReader.ts"
@@ -212,7 +212,7 @@ interface Base {
   readonly key: string
   readonly parent: string | null
   readonly time: number
-  readonly place: Place
+  readonly place: RecordPlace
   readonly record: JsonRecord
 }
 
@@ -258,13 +258,14 @@ const makeFold = (subagent: boolean, ends?: DialectReader.Ends): Fold => {
   /** What side chains spent since the last subagent's result. */
   let beside = nothing
 
-  const report = (place: Place, kind: string, details: string) => outlet.emit({ _tag: "Problem", place, kind, details })
+  const report = (place: RecordPlace, kind: string, details: string) =>
+    outlet.emit({ _tag: "Problem", place, kind, details })
 
   /** A record of a side chain in a session's file. */
   const isAside = (fields: ClaudeRecord): boolean => fields.isSidechain === true && !subagent
 
   /** The item that a record follows: the one it names, or else the one before it. A parent of null starts a tree. */
-  const parentOf = (fields: ClaudeRecord, place: Place): string | null => {
+  const parentOf = (fields: ClaudeRecord, place: RecordPlace): string | null => {
     const wanted = fields.logicalParentUuid ?? fields.parentUuid
     const continues = fields.subtype === "compact_boundary" || fields.isCompactSummary === true
     if (wanted === undefined || isAside(fields) || (wanted === null && continues)) return tree.last()

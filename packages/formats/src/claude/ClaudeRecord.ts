@@ -5,7 +5,7 @@
  */
 import { Option, Predicate, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
-import type { AnswerPart, Content, Item, Place, Spent } from "../conversation/Conversation.ts"
+import type { AnswerPart, Content, Item, RecordPlace, Spending } from "../conversation/Conversation.ts"
 import {
   beyond,
   count,
@@ -112,11 +112,11 @@ const decodeBlock = Schema.decodeUnknownOption(Block)
 
 // Converts blocks of Claude Code's messages to content, parts of answers and results.
 
-type Shown = Content[number]
+type ContentItem = Content[number]
 
-const shownText = (text: string): ReadonlyArray<Shown> => (text === "" ? [] : [{ type: "text", text }])
+const shownText = (text: string): ReadonlyArray<ContentItem> => (text === "" ? [] : [{ type: "text", text }])
 
-const shownSource = ({ source }: Block): ReadonlyArray<Shown> => {
+const shownSource = ({ source }: Block): ReadonlyArray<ContentItem> => {
   if (source?.data !== undefined && source.type === "text") return shownText(source.data)
   if (source?.data !== undefined) {
     return [{ type: "media", mime: source.media_type ?? "application/octet-stream", data: source.data }]
@@ -125,7 +125,7 @@ const shownSource = ({ source }: Block): ReadonlyArray<Shown> => {
 }
 
 /** What a block of a prompt or a result shows. A block of an unknown type is shown as its JSON. */
-const shown = (given: unknown): ReadonlyArray<Shown> => {
+const shown = (given: unknown): ReadonlyArray<ContentItem> => {
   if (typeof given === "string") return shownText(given)
   const block = Option.getOrUndefined(decodeBlock(given))
   if (block === undefined) return shownText(JSON.stringify(given))
@@ -150,7 +150,6 @@ export interface ToolResult {
   readonly failed: boolean
 }
 
-/** The blocks of a message by what they become. */
 export interface Blocks {
   readonly parts: ReadonlyArray<AnswerPart>
   readonly results: ReadonlyArray<ToolResult>
@@ -238,7 +237,7 @@ export const attachedOf = (given: Attachment): Attached | undefined => {
 // Counts usage once for each message: several lines and copies repeat it, and only the last line has the final output.
 
 /** Reasoning is part of the output and not counted apart. Only versions of 2025 say what a message cost. */
-const spentOf = (usage: ApiUsage, cost: number): Spent => ({
+const spentOf = (usage: ApiUsage, cost: number): Spending => ({
   ...nothing,
   cost,
   input: usage.input_tokens ?? 0,
@@ -249,11 +248,11 @@ const spentOf = (usage: ApiUsage, cost: number): Spent => ({
 
 interface ClaudeUsage {
   /** What a line adds to what earlier lines of its message counted. */
-  readonly count: (messageID: string, usage: ApiUsage | undefined, cost?: number) => Spent
+  readonly count: (messageID: string, usage: ApiUsage | undefined, cost?: number) => Spending
 }
 
 export const makeUsage = (): ClaudeUsage => {
-  const counted = new Map<string, Spent>()
+  const counted = new Map<string, Spending>()
   return {
     count: (messageID, usage, cost = 0) => {
       if (usage === undefined) return nothing
@@ -267,13 +266,12 @@ export const makeUsage = (): ClaudeUsage => {
 
 // Assembles one answer from the lines of an API message, which has one block on each line.
 
-/** An answer that may grow. */
 export interface Draft {
   readonly base: {
     readonly key: string
     readonly parent: string | null
     readonly time: number
-    readonly place: Place
+    readonly place: RecordPlace
     readonly record: JsonRecord
   }
   readonly messageID: string | undefined
@@ -286,7 +284,7 @@ export interface Draft {
   readonly error: string | undefined
   finish: string | undefined
   aborted: boolean
-  spent: Spent
+  spent: Spending
 }
 
 /** Claude Code wrote the message itself: an error of the API, or a filler. No tokens were spent. */
@@ -315,7 +313,7 @@ export const draftOf = (
   base: Draft["base"],
   fields: ClaudeRecord,
   parts: ReadonlyArray<AnswerPart>,
-  spent: Spent,
+  spent: Spending,
   before?: Draft
 ): Draft => {
   const failed = fields.isApiErrorMessage === true
@@ -344,7 +342,7 @@ export const grow = (
   draft: Draft,
   parts: ReadonlyArray<AnswerPart>,
   finish: string | undefined,
-  spent: Spent
+  spent: Spending
 ): void => {
   addParts(draft, parts)
   draft.finish = finish ?? draft.finish

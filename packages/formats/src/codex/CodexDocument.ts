@@ -4,7 +4,7 @@
  */
 import { isUtf8 } from "node:buffer"
 import { Predicate } from "effect"
-import type { Place, Problem } from "../conversation/Conversation.ts"
+import type { RecordPlace, Problem } from "../conversation/Conversation.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import { parsed } from "../lines/JsonLines.ts"
 
@@ -44,7 +44,7 @@ const isClosing = (byte: number): boolean => byte === 0x7d || byte === 0x5d
 
 /** A record whose end is not read yet. */
 interface Open {
-  readonly place: Place
+  readonly place: RecordPlace
   /** How many values are around it: 1 around `session`, 2 around an item. */
   readonly depth: number
   /** Its bytes of earlier chunks, unless there are too many. */
@@ -63,7 +63,7 @@ export const make = ({ maxLineBytes = JsonLines.defaultMaxLineBytes }: JsonLines
   let itemIndent: number | undefined
   let open: Open | undefined
 
-  const report = (kind: JsonLines.Kind, place: Place) =>
+  const report = (kind: JsonLines.ProblemKind, place: RecordPlace) =>
     void out.push({ _tag: "Problem", place, kind, details: JsonLines.sentences[kind] })
 
   const complete = ({ held, heldBytes, place }: Open, rest: Uint8Array) => {

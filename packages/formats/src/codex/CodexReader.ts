@@ -1,11 +1,11 @@
 /**
  * Reads rollouts of Codex: `sessions/<year>/<month>/<day>/rollout-<time>-<id>.jsonl`, compressed as `.jsonl.zst`, and
  * earlier `sessions/rollout-<day>-<id>.json`. Rollouts are only read. Memory is bounded by the largest accepted record,
- * the prompts' places, and the pieces that wait for an answer to end. Spec: FM-130, FM-150..FM-165 in specs/formats.md.
+ * the prompts' places, and the pieces that wait for an answer to end. Spec: FM-130, FM-150..FM-161 in specs/formats.md.
  */
 import { Option, Predicate, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
-import type { AnswerPart, Content, Head, Item, Place, Spent } from "../conversation/Conversation.ts"
+import type { AnswerPart, Content, Head, Item, RecordPlace, Spending } from "../conversation/Conversation.ts"
 import type { LogRecord } from "../lines/JsonLines.ts"
 import * as DialectReader from "../reading/DialectReader.ts"
 import { type Fold, read as readBytes, readFile } from "../reading/DialectReader.ts"
@@ -79,7 +79,7 @@ const headOf = (early: ReadonlyArray<JsonRecord>, name: string | undefined, last
 
 // Reads what a compaction of Codex left visible.
 
-export interface Left {
+export interface CompactionRemains {
   readonly summary: string
   /** The model read a summary that only its provider can decrypt. */
   readonly encrypted: boolean
@@ -92,7 +92,7 @@ const readable = ({ content, role, type }: Payload): ReadonlyArray<string> => {
   return text === "" || userMessageOf(text).is === "note" ? [] : [text]
 }
 
-const leftBy = ({ message, replacement_history = [] }: Payload): Left => {
+const leftBy = ({ message, replacement_history = [] }: Payload): CompactionRemains => {
   const items = replacement_history.filter(Predicate.isReadonlyRecord).map((item) => decode(item).payload)
   const texts = items.flatMap(readable)
   const own = message === undefined || message === "" || texts.some((text) => text.includes(message)) ? [] : [message]
@@ -107,7 +107,7 @@ const leftBy = ({ message, replacement_history = [] }: Payload): Left => {
 /** The kinds of records that have a person's message. */
 export type Kind = "message" | "user_message" | "item_completed"
 
-interface Said {
+interface PersonMessage {
   readonly text: string
   /** A prompt of several parts: an event lacks those that Codex added, such as marks around a picture. */
   readonly isBundle: boolean
@@ -124,14 +124,14 @@ interface CodexRepeats {
 /** A person sends few messages before an answer; older ones are forgotten. */
 const maxSaid = 16
 
-const isWithin = (text: string, said: Said): boolean => said.isBundle && said.text.includes(text)
+const isWithin = (text: string, said: PersonMessage): boolean => said.isBundle && said.text.includes(text)
 
 const makeRepeats = (): CodexRepeats => {
-  let earlier: Array<Said> = []
+  let earlier: Array<PersonMessage> = []
   return {
     isRepeated: (kind, content) => {
       const shown = textOf(content)
-      const said: Said = {
+      const said: PersonMessage = {
         text: shown.replace(/\s+/g, ""),
         isBundle: content.length > 1 && userMessageOf(shown).is === "prompt",
         kinds: new Set([kind])
@@ -158,7 +158,7 @@ interface Base {
   readonly key: string
   readonly parent: string | null
   readonly time: number
-  readonly place: Place
+  readonly place: RecordPlace
   readonly record: JsonRecord
 }
 
@@ -168,7 +168,7 @@ interface Draft {
   readonly provider: string
   readonly model: string
   readonly parts: Array<AnswerPart>
-  spent: Spent
+  spent: Spending
   aborted: boolean
   /** Its request ended: a result or a count of tokens followed. */
   ended: boolean
@@ -202,7 +202,8 @@ const makeFold = (head: Head, ends?: DialectReader.Ends): Fold => {
   /** What requests without an answer spent. */
   let beside = nothing
 
-  const report = (place: Place, kind: string, details: string) => outlet.emit({ _tag: "Problem", place, kind, details })
+  const report = (place: RecordPlace, kind: string, details: string) =>
+    outlet.emit({ _tag: "Problem", place, kind, details })
 
   const emit = (item: Item, sizeBytes: number) => {
     last = item.key

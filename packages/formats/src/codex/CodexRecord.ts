@@ -5,7 +5,7 @@
  */
 import { Option, Predicate, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
-import type { AnswerPart, Content, Spent } from "../conversation/Conversation.ts"
+import type { AnswerPart, Content, Spending } from "../conversation/Conversation.ts"
 import { isTooDeep } from "../lines/JsonLines.ts"
 import { beyond, count, list, nothing, text, tolerant, unchecked, word } from "../reading/Tolerant.ts"
 
@@ -61,7 +61,6 @@ const decodePayload = Schema.decodeUnknownSync(Payload)
 const Envelope = Schema.Struct({ timestamp: text, type: word, payload: unchecked, record_type: word, id: word })
 const decodeEnvelope = Schema.decodeUnknownSync(Envelope)
 
-/** A record of either form. */
 export interface CodexRecord {
   /** `session_meta`, `response_item`, `event_msg`, `turn_context`, `compacted` and others; `state` marks nothing. */
   readonly type: string
@@ -138,7 +137,6 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** The input of a call: its arguments as an object, or the text that they are. */
 const inputOf = (given: unknown): JsonRecord => {
   const value = typeof given === "string" ? parsed(given) : given
   // Arguments are JSON within JSON: the reader of lines has not seen how deep they are.
@@ -169,7 +167,7 @@ export const outputOf = (output: unknown): { readonly content: Content; readonly
 // Counts the growth of the cumulative usage, since `token_count` events repeat it; after a fall, the last request
 // counts (FM-156).
 
-const spentOf = (usage: TokenUsage): Spent => {
+const spentOf = (usage: TokenUsage): Spending => {
   const cacheRead = usage.cached_input_tokens ?? 0
   const cacheWrite = usage.cache_write_input_tokens ?? 0
   return {
@@ -182,11 +180,11 @@ const spentOf = (usage: TokenUsage): Spent => {
   }
 }
 
-const allOf = ({ cacheRead, cacheWrite, input, output }: Spent): number => input + cacheRead + cacheWrite + output
+const allOf = ({ cacheRead, cacheWrite, input, output }: Spending): number => input + cacheRead + cacheWrite + output
 
 interface CodexUsage {
   /** What was spent since the last count. */
-  readonly count: (payload: Payload) => Spent
+  readonly count: (payload: Payload) => Spending
 }
 
 export const make = (): CodexUsage => {
@@ -208,7 +206,7 @@ export const make = (): CodexUsage => {
 // Says which part of an answer a response item is.
 
 /** What a model produced in one item. */
-export interface Produced {
+export interface ModelItem {
   readonly parts: ReadonlyArray<AnswerPart>
   /** The result, if the provider ran the tool itself. */
   readonly result?: {
@@ -225,7 +223,7 @@ const textParts = (type: "text" | "reasoning", text: string): ReadonlyArray<Answ
   text === "" ? [] : [{ type, text }]
 
 /** A call that the provider ran: its result is part of the item. */
-const providerCall = (payload: Payload, key: string, tool: string, input: unknown, content: Content): Produced => {
+const providerCall = (payload: Payload, key: string, tool: string, input: unknown, content: Content): ModelItem => {
   const callID = payload.call_id ?? payload.id ?? key
   return {
     parts: [{ type: "call", id: callID, name: tool, input: inputOf(input) }],
@@ -233,12 +231,12 @@ const providerCall = (payload: Payload, key: string, tool: string, input: unknow
   }
 }
 
-const call = (payload: Payload, key: string, name: string, input: unknown): Produced => ({
+const call = (payload: Payload, key: string, name: string, input: unknown): ModelItem => ({
   parts: [{ type: "call", id: payload.call_id ?? payload.id ?? key, name, input: inputOf(input) }]
 })
 
 /** Undefined: a model did not produce the item. `key` names a call without an id. */
-export const producedOf = (payload: Payload, key: string): Produced | undefined => {
+export const producedOf = (payload: Payload, key: string): ModelItem | undefined => {
   switch (payload.type) {
     case "message":
       return payload.role === "assistant" ? { parts: textParts("text", textOf(contentOf(payload.content))) } : undefined

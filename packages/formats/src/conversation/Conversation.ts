@@ -18,13 +18,13 @@ export type Dialect = typeof Dialect.Type
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
 /** Where a record is in its file. */
-export const Place = Schema.Struct({
+export const RecordPlace = Schema.Struct({
   /** Counts from 1. */
   line: Schema.Int,
   /** Bytes from the start of the file to the record. */
   offset: Schema.Int
 })
-export type Place = typeof Place.Type
+export type RecordPlace = typeof RecordPlace.Type
 
 /** What a log says about itself. Times are milliseconds since the epoch. */
 export const Head = Schema.TaggedStruct("Head", {
@@ -79,7 +79,7 @@ export type AnswerPart = typeof AnswerPart.Type
 const count = Schema.Finite.pipe(Schema.nonNegative())
 
 /** Tokens and cost. `input` excludes tokens read from or written to a cache. Cost is in US dollars. */
-export const Spent = Schema.Struct({
+export const Spending = Schema.Struct({
   input: count,
   output: count,
   reasoning: count,
@@ -87,7 +87,7 @@ export const Spent = Schema.Struct({
   cacheWrite: count,
   cost: count
 })
-export type Spent = typeof Spent.Type
+export type Spending = typeof Spending.Type
 
 const base = {
   /** The record's id, unique in the log. */
@@ -96,12 +96,11 @@ const base = {
   parent: Schema.NullOr(Schema.NonEmptyString),
   /** Milliseconds since the epoch. */
   time: Schema.Int,
-  place: Place,
+  place: RecordPlace,
   /** The record as it was read, for an export in the same format. */
   record: JsonRecord
 }
 
-/** A person's message. */
 export const User = Schema.TaggedStruct("User", { ...base, content: Content })
 
 /** A model's answer. Its results are items of their own. */
@@ -116,10 +115,9 @@ export const Answer = Schema.TaggedStruct("Answer", {
   error: optional(Schema.String),
   /** A person or a crash ended the answer. */
   aborted: optional(Schema.Literal(true)),
-  spent: optional(Spent)
+  spent: optional(Spending)
 })
 
-/** The result of a tool call. */
 export const Result = Schema.TaggedStruct("Result", {
   ...base,
   callID: Schema.NonEmptyString,
@@ -127,10 +125,9 @@ export const Result = Schema.TaggedStruct("Result", {
   content: Content,
   failed: Schema.Boolean,
   /** What the tool's own subagents spent. */
-  spent: optional(Spent)
+  spent: optional(Spending)
 })
 
-/** A command that a person ran. */
 export const Command = Schema.TaggedStruct("Command", {
   ...base,
   command: Schema.String,
@@ -154,14 +151,14 @@ export const Compaction = Schema.TaggedStruct("Compaction", {
   readFiles: Schema.Array(Schema.String),
   modifiedFiles: Schema.Array(Schema.String),
   /** What the summary cost. */
-  spent: optional(Spent)
+  spent: optional(Spending)
 })
 
 /** A summary of a branch that was left. */
 export const BranchSummary = Schema.TaggedStruct("BranchSummary", {
   ...base,
   summary: Schema.String,
-  spent: optional(Spent)
+  spent: optional(Spending)
 })
 
 /** From here on, the model is shown something else in place of an earlier record of its branch. */
@@ -175,9 +172,8 @@ export const Edit = Schema.TaggedStruct("Edit", {
 })
 
 /** What a model spent beside the conversation. */
-export const Usage = Schema.TaggedStruct("Usage", { ...base, spent: Spent })
+export const Usage = Schema.TaggedStruct("Usage", { ...base, spent: Spending })
 
-/** The session uses another model from here on. */
 export const ModelChange = Schema.TaggedStruct("ModelChange", {
   ...base,
   provider: Schema.NonEmptyString,
@@ -189,7 +185,6 @@ export const ModelChange = Schema.TaggedStruct("ModelChange", {
 /** Another title. */
 export const Title = Schema.TaggedStruct("Title", { ...base, title: Schema.String })
 
-/** Names a record; null removes its name. */
 export const Label = Schema.TaggedStruct("Label", {
   ...base,
   target: Schema.NonEmptyString,
@@ -199,7 +194,6 @@ export const Label = Schema.TaggedStruct("Label", {
 /** A record that shows the model nothing: a setting, an extension's state, or an unknown type. */
 export const Opaque = Schema.TaggedStruct("Opaque", base)
 
-/** One record of a log. */
 export const Item = Schema.Union(
   User,
   Answer,
@@ -219,7 +213,7 @@ export type Item = typeof Item.Type
 
 /** A part of a file that was not read as it stands, and what the reader did about it. */
 export const Problem = Schema.TaggedStruct("Problem", {
-  place: Place,
+  place: RecordPlace,
   /** A stable name, such as `torn-line`, `glued-records`, `duplicate-id`, `missing-parent`. */
   kind: Schema.NonEmptyString,
   /** A sentence for a person. */

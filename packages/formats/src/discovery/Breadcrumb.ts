@@ -36,7 +36,6 @@ export interface Terminal {
   readonly id: string
 }
 
-/** Remembers the session of the terminal. */
 export const write = (
   { folder, id }: Terminal,
   cwd: string,

@@ -74,7 +74,6 @@ export const prefixBytes = 4096
 export const LogSummary = Schema.Struct({
   path: Schema.String,
   id: Schema.String,
-  /** Title, else first prompt, else id; at most 40 characters. */
   name: Schema.String,
   cwd: Schema.optionalWith(Schema.String, { exact: true }),
   parent: Schema.optionalWith(Schema.String, { exact: true }),

@@ -1,7 +1,7 @@
 /**
  * Writes a session's messages as a document: Markdown, a self-contained HTML page, or one JSON message a line. Streams, so
  * that memory is bounded by the largest message and the list of prompts. With a redactor, every text is redacted before it
- * is written. Spec: FM-170..FM-184 in specs/formats.md.
+ * is written. Spec: FM-170..FM-177 in specs/formats.md.
  */
 import { Effect, Schema, Stream } from "effect"
 import { Message, Session } from "@daybook/log/domain/Message"
@@ -43,7 +43,6 @@ const redactedSession = redacted(Session, ({ id }) => `session ${id}`)
 
 /** How a document is written. */
 export interface DocumentOptions {
-  /** Replaces secrets; its counts grow while the document is written. Absent: texts are written as they are. */
   readonly redactor?: Redactor | undefined
 }
 

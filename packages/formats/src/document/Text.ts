@@ -109,7 +109,6 @@ export const isContained = (text: string): boolean => {
 
 // What documents of all formats show of prompts and tool calls.
 
-/** The time to the minute, in UTC. */
 export const minuteText = (ms: number): string => `${timeText(ms).slice(0, 16).replace("T", " ")} UTC`
 
 /** Something that a prompt refers to: a file, a picture, an agent. */

@@ -8,7 +8,6 @@ import { JsonRecord, JsonValue } from "@daybook/log/domain/Json"
 const optionalOrNull = <A, I, R>(schema: Schema.Schema<A, I, R>) => Schema.optional(Schema.NullOr(schema))
 
 const TextBlock = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String })
-/** `data` is base64, or `blob:sha256:` and the digest of a file in the blob store. */
 const ImageBlock = Schema.Struct({ type: Schema.Literal("image"), data: Schema.String, mimeType: Schema.String })
 const ThinkingBlock = Schema.Struct({ type: Schema.Literal("thinking"), thinking: Schema.String })
 const ToolCallBlock = Schema.Struct({
@@ -28,7 +27,6 @@ const OtherBlock = Schema.Struct({ type: Schema.String.pipe(Schema.filter((type)
 const Block = Schema.Union(KnownBlock, OtherBlock)
 type Block = typeof Block.Type
 
-/** A text, or a list of blocks. */
 export const BlockContent = Schema.Union(Schema.String, Schema.Array(Block))
 export type BlockContent = typeof BlockContent.Type
 
@@ -102,7 +100,6 @@ const ToolResult = Schema.Struct({
   toolName: text,
   content,
   details: Schema.optional(JsonValue),
-  /** What models that the tool asked spent. */
   usage: optionalOrNull(AgentUsage),
   isError: flag,
   prunedAt: optionalOrNull(Schema.Finite),
@@ -163,7 +160,6 @@ const FileMention = Schema.Struct({
   timestamp
 })
 
-/** A message of an entry log. */
 export const AgentMessage = Schema.Union(
   System,
   User,

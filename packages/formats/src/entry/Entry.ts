@@ -8,10 +8,8 @@ import { AgentMessage, AgentUsage, BlockContent } from "./AgentMessage.ts"
 
 // Reads the first records of an entry log: the header, and the title slot that omp writes before the header.
 
-/** The version that this runtime reads and writes. */
 export const currentVersion = 3
 
-/** The header of an entry log. */
 export const Header = Schema.Struct(
   { type: Schema.Literal("session"), id: Schema.NonEmptyString },
   { key: Schema.String, value: Schema.Unknown }
@@ -224,7 +222,6 @@ const knownTypes: ReadonlySet<unknown> = new Set<Body["type"]>([
   "mcp_tool_selection"
 ])
 
-/** An entry of a log of version 2 or 3. */
 export const Entry = Schema.Struct({
   id: Schema.NonEmptyString,
   parentId: Schema.NullOr(Schema.String),

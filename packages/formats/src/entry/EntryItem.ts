@@ -47,10 +47,9 @@ const partsOf = (content: BlockContent | null | undefined): ReadonlyArray<Conver
     }
   })
 
-/** A count that an item can hold: negative and missing counts are 0. */
 const count = (value: number | null | undefined): number => Math.max(0, value ?? 0)
 
-const spentOf = (usage: AgentUsage): Conversation.Spent => ({
+const spentOf = (usage: AgentUsage): Conversation.Spending => ({
   input: count(usage.input),
   output: count(usage.output),
   reasoning: count(usage.reasoningTokens ?? usage.reasoning),

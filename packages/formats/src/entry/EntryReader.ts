@@ -10,7 +10,7 @@ import { Chunk, Effect, Either, Option, Predicate, Schema, Stream } from "effect
 import type { JsonRecord } from "@daybook/log/domain/Json"
 import { type BlobHash, hashOf as digestOf, parseRef } from "../blob/BlobStore.ts"
 import type * as Conversation from "../conversation/Conversation.ts"
-import { type Dialect, Place } from "../conversation/Conversation.ts"
+import { type Dialect, RecordPlace } from "../conversation/Conversation.ts"
 import { type EventStream, streamOf } from "../conversation/EventStream.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import * as LogFile from "../lines/LogFile.ts"
@@ -34,7 +34,7 @@ import { itemOf } from "./EntryItem.ts"
 /** The first record is not the header of a session (LO-3). */
 export class NotASession extends Schema.TaggedError<NotASession>("@daybook/formats/NotASession")("NotASession", {
   /** The first record; absent if the file has none. */
-  place: Schema.optionalWith(Place, { exact: true })
+  place: Schema.optionalWith(RecordPlace, { exact: true })
 }) {
   override get message() {
     const found = this.place === undefined ? "it has no records" : `line ${this.place.line} is not a session header`
@@ -241,7 +241,7 @@ export interface Options<E = never, R = never> extends Omit<JsonLines.Options, "
 /** Why a log cannot be read. */
 export type ReadingError = EntryError | EventStream
 
-type Read = JsonLines.LogRecord | Conversation.Problem
+type LineResult = JsonLines.LogRecord | Conversation.Problem
 
 /** So many records after the header are read before the dialect is decided, or so many characters. */
 const lookahead = 50
@@ -253,7 +253,7 @@ export const isRecord = (value: JsonRecord): boolean =>
   (Predicate.isString(value["type"]) &&
     ((isEntryRecord(value) && "parentId" in value) || (isKnownType(value) && Predicate.isString(value["timestamp"]))))
 
-const problem = (place: Conversation.Place, kind: string, details: string): Conversation.Problem => ({
+const problem = (place: Conversation.RecordPlace, kind: string, details: string): Conversation.Problem => ({
   _tag: "Problem",
   place,
   kind,
@@ -359,12 +359,12 @@ const makeItems = (migration: Migration, createdAt: number) => {
 /** A log whose header was read, until its dialect is decided. */
 interface Opening {
   readonly header: Header
-  readonly place: Conversation.Place
+  readonly place: Conversation.RecordPlace
   readonly slot: number
   /** omp's title slot. */
   readonly titleSlot: JsonRecord | undefined
   readonly version: number
-  readonly ahead: Array<Read>
+  readonly ahead: Array<LineResult>
   /** Characters of the records ahead. */
   length: number
 }
@@ -410,7 +410,7 @@ export const make = () => {
     return undefined
   }
 
-  const item = (read: Read) => {
+  const item = (read: LineResult) => {
     if (read._tag === "Problem") emit(read)
     else next?.(read, emit)
   }
@@ -430,7 +430,7 @@ export const make = () => {
     return undefined
   }
 
-  const take = (read: Read): ReadingError | undefined => {
+  const take = (read: LineResult): ReadingError | undefined => {
     if (next !== undefined) item(read)
     else if (opening !== undefined) {
       opening.ahead.push(read)
@@ -448,7 +448,7 @@ export const make = () => {
   }
 
   return {
-    push: (reads: Iterable<Read>): Either.Either<ReadonlyArray<Conversation.Piece>, ReadingError> => {
+    push: (reads: Iterable<LineResult>): Either.Either<ReadonlyArray<Conversation.Piece>, ReadingError> => {
       for (const read of reads) {
         const error = take(read)
         if (error !== undefined) return Either.left(error)

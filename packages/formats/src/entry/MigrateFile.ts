@@ -1,6 +1,6 @@
 /**
  * Migrates a file to version 3 in place: temporary file, fsync, a copy of the original, rename. Spec: FM-24..FM-26,
- * FM-50..FM-53 in specs/formats.md (MI-7, PE-3).
+ * FM-50, FM-51 in specs/formats.md (MI-7, PE-3).
  */
 import { dirname } from "node:path"
 import type { PlatformError } from "@effect/platform/Error"
@@ -21,7 +21,6 @@ import { LogChanged, NotASession } from "./EntryReader.ts"
 /** A record as a line, with its newline. */
 export const lineOf = (record: JsonRecord): string => `${JSON.stringify(record)}\n`
 
-/** The lines before the first entry. */
 export const headLines = ({ before = [], record }: Pick<Head, "before" | "record">): ReadonlyArray<string> =>
   [...before, record].map(lineOf)
 
@@ -31,7 +30,6 @@ export const lines =
   <E, R>(records: Stream.Stream<JsonRecord, E, R>): Stream.Stream<string, E, R> =>
     Stream.concat(Stream.fromIterable(headLines(head)), Stream.map(records, lineOf))
 
-/** What a migration did. */
 export interface Result {
   /** The version that the file had. If it is 3, the file was not touched. */
   readonly version: number

@@ -1,5 +1,5 @@
 /**
- * What an entry log shows the model at a leaf: seed 002's `buildSessionContext`. Pure. Spec: FM-30..FM-39 in
+ * What an entry log shows the model at a leaf: seed 002's `buildSessionContext`. Pure. Spec: FM-30..FM-38 in
  * specs/formats.md (CX-1..CX-12, TR-1..TR-9).
  */
 import { Option, Predicate, Schema } from "effect"
@@ -108,7 +108,6 @@ export const make = (initial: Iterable<Entry> = []): EntryTree => {
   }
 }
 
-/** A provider's model, as a log names it. */
 export interface Model {
   readonly provider: string
   readonly modelId: string

@@ -67,13 +67,11 @@ const restored = (pieces: Borrowed, lender: Lender): string =>
     .map((piece) => (typeof piece === "string" ? piece : (lender()[piece[0]] ?? "").slice(piece[1], piece[2])))
     .join("")
 
-/** A JSON value. */
 export type Json = null | boolean | number | string | ReadonlyArray<Json> | JsonObject
 export interface JsonObject {
   readonly [key: string]: Json
 }
 
-/** A value in the place of another one: as it is, or in parts if a text in it is borrowed. */
 type Literal =
   | { readonly is: unknown }
   | { readonly text: Borrowed }

@@ -2,7 +2,7 @@
  * Writes a session as an entry log. An imported record gets back what the session's events do not hold, so that the
  * source's lines return; everything later, and every session of Daybook, is written in the same form. Streams: it holds
  * the events of one record. `EntryRecord.ts` makes the records, `Grouping.ts` groups events. Spec: IM-20, IM-30..IM-36
- * in specs/import.md.
+ * in specs/formats.md.
  */
 import { createHash } from "node:crypto"
 import { Chunk, Effect, Either, Schema, Stream } from "effect"
@@ -41,10 +41,8 @@ export class Ledger {
   private readonly ends: Array<number> = []
   /** The record of each message. */
   private readonly messages = new Map<string, string>()
-  /** The last result of each answer with results. */
   private readonly results = new Map<string, string>()
   private readonly tools = new Map<string, string>()
-  /** The result of each call. */
   private readonly settled = new Map<string, string>()
 
   private readonly dialect: EntryDialect

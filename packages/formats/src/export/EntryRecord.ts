@@ -23,7 +23,6 @@ export interface RecordPlace {
   readonly time: number
   /** The name of a call's tool. */
   readonly toolOf: (messageID: string, callID: string) => string | undefined
-  /** The record that shows a message, or begins with an event. */
   readonly keyOf: (target: string | number) => string | undefined
   /** The record with the result of a call. */
   readonly resultOf: (messageID: string, callID: string) => string | undefined
@@ -43,7 +42,6 @@ const base = (type: string, { key, parent, time }: RecordPlace): JsonObject => (
 
 const dataUri = /^data:([^;,]*);base64,/
 
-/** Text and pictures, as messages hold them. */
 const block = (part: ToolContent): JsonObject => {
   if (part.type === "text") return { type: "text", text: part.text }
   const [prefix = "", mime = part.mime] = dataUri.exec(part.uri) ?? []

@@ -5,7 +5,7 @@
 import { joined } from "@daybook/log/domain/LongText"
 import type { Prompt, Tokens, ToolContent } from "@daybook/log/domain/Values"
 import type { Draft, EventIn } from "@daybook/log/events/SessionEvents"
-import type { AnswerPart, Content, Item, Spent } from "../conversation/Conversation.ts"
+import type { AnswerPart, Content, Item, Spending } from "../conversation/Conversation.ts"
 import type { RecordPlace } from "./EntryRecord.ts"
 
 type Of<Type extends Draft["type"]> = Extract<Draft, { readonly type: Type }>
@@ -28,7 +28,7 @@ const promptContent = ({ files = [], text }: Prompt): Content => [
 const toolContent = (content: ReadonlyArray<ToolContent>): Content =>
   content.map((part) => (part.type === "text" ? { type: "text", text: part.text } : media(part)))
 
-const spentOf = ({ cache, input, output, reasoning }: Tokens, cost: number): Spent => ({
+const spentOf = ({ cache, input, output, reasoning }: Tokens, cost: number): Spending => ({
   input: Math.max(0, input - cache.read - cache.write),
   output,
   reasoning,
@@ -99,7 +99,6 @@ const result = (
 
 const texts = (text: string): Content => [{ type: "text", text }]
 
-/** The item that begins with this event; undefined if none does. */
 const itemFrom = (event: Draft, events: ReadonlyArray<Draft>, base: Base, place: RecordPlace): Item | undefined => {
   switch (event.type) {
     case "session.next.prompt.admitted":

@@ -8,7 +8,6 @@ import type { EventIn, SessionEvent } from "@daybook/log/events/SessionEvents"
 /** The events of one record. */
 export interface Group {
   readonly events: ReadonlyArray<SessionEvent>
-  /** Milliseconds since the epoch. */
   readonly time: number
   /** The sequence number of its last event. */
   readonly seq: number

@@ -60,7 +60,6 @@ export interface ThreadFiles {
   readonly report: ExportReport
 }
 
-/** The lines of `session.jsonl`; `done` gets the metadata and what was left out, at the end. */
 export const threadLines = <E, R>(
   session: Session,
   events: Stream.Stream<SessionEvent, E, R>,

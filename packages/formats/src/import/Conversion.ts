@@ -29,9 +29,8 @@ interface Point {
 }
 
 /** A known record. */
-interface Known {
+interface KnownRecord {
   readonly point: Point
-  /** The first event of the record; undefined if it shows the model nothing. */
   readonly start: number | undefined
 }
 
@@ -41,9 +40,8 @@ const start: Point = { messageID: undefined, segment: { before: [], from: 0 }, t
 const pathTo = ({ segment, to }: Point): HistoryPath =>
   to < segment.from ? segment.before : [...segment.before, [segment.from, to]]
 
-/** The branches of one log so far. */
 export class Tree {
-  private readonly known = new Map<string, Known>()
+  private readonly known = new Map<string, KnownRecord>()
   /** Where the next event of a branch would follow. */
   private at: Point = start
   /** The place of the last record. */
@@ -105,7 +103,6 @@ export interface Events {
   readonly times: Array<number>
 }
 
-/** Counts of what an import made. */
 export interface Counts {
   prompts: number
   answers: number
@@ -216,7 +213,6 @@ export class Conversion {
     this.add(draft("session.next.activity.settled", { activityID, outcome, ...failure, ...stopped }))
   }
 
-  /** Converts one record. */
   convert(item: Item): void {
     this.time = timeOf(item.time)
     switch (item._tag) {
@@ -258,7 +254,6 @@ export class Conversion {
     }
   }
 
-  /** Ends the log: makes its last record the leaf. */
   finish(): void {
     this.goTo(this.tree.moveToLast())
     this.settle()

@@ -1,13 +1,13 @@
 /**
  * Makes the events of one record of a foreign log, without its place in the tree. Pure. Spec: IM-2..IM-9 in
- * specs/import.md.
+ * specs/formats.md.
  */
 import { createHash } from "node:crypto"
 import { ActivityID, MessageID, PartID, SessionID } from "@daybook/log/domain/Identifiers"
 import { fitting } from "@daybook/log/domain/LongText"
 import { defaultAgent, type Tokens, type ToolContent } from "@daybook/log/domain/Values"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
-import type { AnswerPart, Content, Dialect, Item, Spent } from "../conversation/Conversation.ts"
+import type { AnswerPart, Content, Dialect, Item, Spending } from "../conversation/Conversation.ts"
 
 // Derives ids from a foreign log, so that the same log always becomes the same session.
 
@@ -29,14 +29,12 @@ export const messageIDOf = (sessionID: SessionID, key: string): MessageID =>
 
 const suffix = (messageID: MessageID): string => messageID.slice("msg_".length)
 
-/** A text or reasoning of a message. */
 const partIDOf = (messageID: MessageID, index: number): PartID =>
   PartID.make(`prt_${suffix(messageID)}.${index}`, unchecked)
 
 /** The activity that a message opens. */
 export const activityIDOf = (messageID: MessageID): ActivityID => ActivityID.make(`act_${suffix(messageID)}`, unchecked)
 
-/** The call of a command that a person ran. */
 const shellCallOf = (messageID: MessageID): string => `call_${suffix(messageID)}`
 
 type Of<Tag extends Item["_tag"]> = Extract<Item, { readonly _tag: Tag }>
@@ -55,14 +53,14 @@ export const textOf = (content: Content): string =>
   content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
 
 /** The event form of tokens: input includes what a cache held. */
-export const tokensOf = ({ cacheRead, cacheWrite, input, output, reasoning }: Spent): Tokens => ({
+export const tokensOf = ({ cacheRead, cacheWrite, input, output, reasoning }: Spending): Tokens => ({
   input: input + cacheRead + cacheWrite,
   output,
   reasoning,
   cache: { read: cacheRead, write: cacheWrite }
 })
 
-export const nothingSpent: Spent = { input: 0, output: 0, reasoning: 0, cacheRead: 0, cacheWrite: 0, cost: 0 }
+export const nothingSpent: Spending = { input: 0, output: 0, reasoning: 0, cacheRead: 0, cacheWrite: 0, cost: 0 }
 
 /** The admission and the promotion of a prompt; an activity starts between them. */
 export const prompt = (
@@ -193,8 +191,7 @@ export const result = ({ assistantMessageID, callID }: Call, { content, failed }
         provider: { executed: false }
       })
 
-/** What a summary cost, as its event says it. */
-export const charged = (spent: Spent | undefined) =>
+export const charged = (spent: Spending | undefined) =>
   spent === undefined ? {} : { cost: spent.cost, tokens: tokensOf(spent) }
 
 /** An edit of the context. A call that stays keeps its result. */
@@ -212,7 +209,6 @@ export const edit = (
 const ending = ({ cancelled, exitCode }: Of<"Command">): string =>
   cancelled ? "\n[cancelled]" : exitCode === undefined || exitCode === 0 ? "" : `\n[exit code ${exitCode}]`
 
-/** A command that a person ran. */
 export const command = (messageID: MessageID, item: Of<"Command">): ReadonlyArray<Draft> => {
   const callID = shellCallOf(messageID)
   return [

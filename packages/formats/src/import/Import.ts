@@ -2,7 +2,7 @@
  * Imports a foreign log: converts its records and appends their events in bounded batches, each with a note of how far
  * it came. A repeated import reads the source from its beginning and stores only what is not stored yet. So an import
  * that was killed, or whose source grew, ends like one whole import. `Conversion.ts` makes the events. Spec: IM-1,
- * IM-40 to IM-47.
+ * IM-40..IM-45.
  */
 import { createHash } from "node:crypto"
 import { Array as Arr, Effect, Option, Schema, Stream } from "effect"
@@ -91,7 +91,6 @@ const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith
 export const ImportReport = Schema.Struct({
   sessionID: SessionID,
   dialect: Dialect,
-  /** The session's id in the tool that wrote the log. */
   id: Schema.String,
   title: optional(Schema.String),
   /** `continued`: an earlier import had stopped before the end. `grown`: the log has more records than it had then. */
@@ -141,9 +140,9 @@ export interface ImportOptions {
 const batchEvents = 1024
 const batchChars = 2 * 1024 * 1024
 
-type Added = Readonly<Record<keyof typeof nothingSpent, number>>
+type TokenCounts = Readonly<Record<keyof typeof nothingSpent, number>>
 
-const sum = (a: Added, b: Added): Added => ({
+const sum = (a: TokenCounts, b: TokenCounts): TokenCounts => ({
   input: a.input + b.input,
   output: a.output + b.output,
   reasoning: a.reasoning + b.reasoning,
@@ -169,11 +168,10 @@ const makeThreads = (head: Head): Threads => {
   }
 }
 
-/** The import of one log, from its head on. */
 class Importing {
   records = 0
   offset = 0
-  usage: Added = nothingSpent
+  usage: TokenCounts = nothingSpent
   /** The session's title so far. */
   title: string | undefined
   /** The beginning of the first prompt. */
@@ -222,7 +220,6 @@ class Importing {
     this.conversion.add(draft("session.next.imported", data))
   }
 
-  /** Takes the next record. */
   take(item: Item): void {
     this.records += 1
     this.offset = item.place.offset
@@ -289,7 +286,6 @@ class Importing {
   }
 }
 
-/** The problems of an import, bounded. */
 const makeProblems = () => {
   const counts: Record<string, number> = {}
   const first: Array<Problem> = []
@@ -318,10 +314,10 @@ const target = Effect.fnUntraced(function* (head: Head, asNew: boolean) {
 const isWhole = ({ imported }: Session): boolean => imported === undefined || isComplete(imported)
 
 /** Reads the log. `ends`: after how many items earlier imports of it ended; what grew there ends there again (IM-420). */
-export type Read<E, R> = (ends: ReadonlyArray<number>) => Stream.Stream<Piece, E, R>
+export type ReadLog<E, R> = (ends: ReadonlyArray<number>) => Stream.Stream<Piece, E, R>
 
 /** Where earlier imports of the log ended. */
-const endsOf = Effect.fnUntraced(function* <E, R>(read: Read<E, R>, asNew: boolean) {
+const endsOf = Effect.fnUntraced(function* <E, R>(read: ReadLog<E, R>, asNew: boolean) {
   const isHead = (piece: Piece): piece is Head => piece._tag === "Head"
   const head = yield* Stream.runHead(Stream.filter(read([]), isHead))
   if (Option.isNone(head)) return []
@@ -331,7 +327,7 @@ const endsOf = Effect.fnUntraced(function* <E, R>(read: Read<E, R>, asNew: boole
 
 /** Imports a log. `SourceDiffers`, `SessionContinued` and `ImportDiffers` say that nothing more was stored. */
 export const importLog = <E, R>(
-  read: Read<E, R>,
+  read: ReadLog<E, R>,
   options: ImportOptions
 ): Effect.Effect<
   ImportReport,

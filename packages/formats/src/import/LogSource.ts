@@ -1,6 +1,6 @@
 /**
  * Opens a log of any dialect as a conversation, after finding which tool wrote it. Spec: FM-166, FM-167, FM-444 in
- * specs/formats.md, IM-48 in specs/import.md.
+ * specs/formats.md, IM-48 in specs/formats.md.
  */
 import { basename, dirname } from "node:path"
 import { FileSystem } from "@effect/platform/FileSystem"
@@ -105,7 +105,6 @@ export type Source = Stream.Stream<Piece, EntryReader.ReadingError | UnknownDial
 
 const entries = (path: string): Source => EntryReader.fromPath(path)
 
-/** The entry logs of one family have one reader, which finds the dialect. */
 const readers: Readonly<Record<Dialect, (path: string, ends: Ends) => Source>> = {
   pi: entries,
   xcsh: entries,

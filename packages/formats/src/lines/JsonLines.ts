@@ -6,7 +6,7 @@
 import { isUtf8 } from "node:buffer"
 import { Chunk, Either, Predicate, Schema, Stream } from "effect"
 import { JsonRecord } from "@daybook/log/domain/Json"
-import { Place, type Problem } from "../conversation/Conversation.ts"
+import { RecordPlace, type Problem } from "../conversation/Conversation.ts"
 
 // Finds JSON objects in the bytes of a damaged line: braces, quotes and backslashes are single bytes in UTF-8.
 
@@ -134,9 +134,8 @@ const dissect = (bytes: Buffer, line: Range, isRecord: (value: JsonRecord) => bo
   return [...before, ...after.toReversed()]
 }
 
-/** A JSON object of a log. */
 export const LogRecord = Schema.TaggedStruct("LogRecord", {
-  place: Place,
+  place: RecordPlace,
   /**
    * Its index among the records of the file, from 0. In `recover` mode a line without a readable record counts as one,
    * in `compat` mode only parsed values count (FM-6).
@@ -206,7 +205,7 @@ export const sentences = {
   "line-too-long": "The line is longer than the limit; it was skipped.",
   "too-deep": "The record nests its values too deeply; it was skipped."
 }
-export type Kind = keyof typeof sentences
+export type ProblemKind = keyof typeof sentences
 
 /** A reader of one file. */
 export const make = (options: Options = {}): JsonLines => {
@@ -221,10 +220,10 @@ export const make = (options: Options = {}): JsonLines => {
   let heldBytes = 0
   let [afterBlank, carriageReturns] = [false, false]
 
-  const report = (kind: Kind, offset: number, details = sentences[kind]) =>
+  const report = (kind: ProblemKind, offset: number, details = sentences[kind]) =>
     void out.push({ _tag: "Problem", place: { line, offset }, kind, details })
 
-  const skip = (kind: Kind, offset: number, details?: string) => {
+  const skip = (kind: ProblemKind, offset: number, details?: string) => {
     report(kind, offset, details)
     slot++
   }

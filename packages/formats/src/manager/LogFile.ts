@@ -28,7 +28,6 @@ import {
 
 /** A log in memory. */
 interface LoadedLog {
-  /** Records before the header: omp's title slot. */
   readonly before: ReadonlyArray<JsonRecord>
   /** In the current version. */
   readonly header: Header
@@ -99,7 +98,7 @@ export interface LogFile {
   /** Whether the file exists and lines are appended to it. */
   readonly isWritten: () => boolean
   /** Stores the pictures of a record, and returns the record as the file keeps it. */
-  readonly stored: (record: JsonRecord) => Effect.Effect<Kept, RecordRefused | StorageFailed>
+  readonly stored: (record: JsonRecord) => Effect.Effect<RecordLine, RecordRefused | StorageFailed>
   /** The strings that were cut so far, up to a limit. */
   readonly cuts: () => ReadonlyArray<Cut>
   readonly append: (line: string) => Effect.Effect<void, StorageFailed>
@@ -124,13 +123,13 @@ interface RewriteOptions {
 }
 
 /** A record as a file keeps it: pictures as references, long strings cut. */
-export interface Kept extends ReturnType<typeof externalize<JsonRecord>> {
+export interface RecordLine extends ReturnType<typeof externalize<JsonRecord>> {
   readonly cuts: ReadonlyArray<Cut>
   readonly line: string
 }
 
 /** A record as a file keeps it, if its line can be read back. */
-export const kept = (record: JsonRecord): Either.Either<Kept, RecordRefused> =>
+export const kept = (record: JsonRecord): Either.Either<RecordLine, RecordRefused> =>
   Either.gen(function* () {
     const { blobs, value: moved } = externalize(yield* shallow(record))
     const { cuts, value } = truncate(moved)

@@ -1,6 +1,6 @@
 /**
  * Reads a log of a dialect that is only read: finds the head among the first records, then folds the records. The dialects
- * are in `../claude` and `../codex`. Spec: FM-130, FM-133 in specs/formats.md, IM-420 in specs/import.md.
+ * are in `../claude` and `../codex`. Spec: FM-130, FM-133 in specs/formats.md, IM-420 in specs/formats.md.
  */
 import type { FileSystem } from "@effect/platform/FileSystem"
 import { Chunk, Stream } from "effect"
@@ -76,13 +76,11 @@ export interface Fold {
   readonly end: () => ReadonlyArray<Piece>
 }
 
-/** A log whose head is known. */
-export interface Opened {
+export interface OpenLog {
   readonly head: Head
   readonly makeFold: (ends?: Ends) => Fold
 }
 
-/** What a dialect knows of its logs. */
 export interface DialectReader {
   /** Whether an object beside damage is a record, and not a part of one. */
   readonly isRecord: (value: JsonRecord) => boolean
@@ -92,7 +90,7 @@ export interface DialectReader {
    * Opens the log if its records so far say which session it is. It is asked again after each record. `name` is the name
    * of the file, without its ending. `last`: no better record follows soon, so that any hint must do.
    */
-  readonly open: (early: ReadonlyArray<JsonRecord>, name: string | undefined, last: boolean) => Opened | undefined
+  readonly open: (early: ReadonlyArray<JsonRecord>, name: string | undefined, last: boolean) => OpenLog | undefined
 }
 
 export interface Options extends Omit<JsonLines.Options, "isRecord"> {
@@ -112,7 +110,7 @@ const make = (dialect: DialectReader, name: string | undefined, ends: Ends | und
   let earlyBytes = 0
   let refused = false
   const values = () => early.map(({ value }) => value)
-  const openedBy = ({ head, makeFold }: Opened): ReadonlyArray<Piece> => {
+  const openedBy = ({ head, makeFold }: OpenLog): ReadonlyArray<Piece> => {
     const opened = makeFold(ends)
     fold = opened
     const records = early

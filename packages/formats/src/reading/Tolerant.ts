@@ -1,12 +1,12 @@
 /** Fields of foreign records, read tolerantly, and what they say was spent. Pure. */
 import { Either, Schema } from "effect"
-import type { Spent } from "../conversation/Conversation.ts"
+import type { Spending } from "../conversation/Conversation.ts"
 
 // Adds and subtracts what answers spent.
 
-export const nothing: Spent = { input: 0, output: 0, reasoning: 0, cacheRead: 0, cacheWrite: 0, cost: 0 }
+export const nothing: Spending = { input: 0, output: 0, reasoning: 0, cacheRead: 0, cacheWrite: 0, cost: 0 }
 
-const joined = (a: Spent, b: Spent, join: (a: number, b: number) => number): Spent => ({
+const joined = (a: Spending, b: Spending, join: (a: number, b: number) => number): Spending => ({
   input: join(a.input, b.input),
   output: join(a.output, b.output),
   reasoning: join(a.reasoning, b.reasoning),
@@ -15,18 +15,18 @@ const joined = (a: Spent, b: Spent, join: (a: number, b: number) => number): Spe
   cost: join(a.cost, b.cost)
 })
 
-export const plus = (a: Spent, b: Spent): Spent => joined(a, b, (x, y) => x + y)
+export const plus = (a: Spending, b: Spending): Spending => joined(a, b, (x, y) => x + y)
 
 /** What `a` has more than `b`; never negative. */
-export const beyond = (a: Spent, b: Spent): Spent => joined(a, b, (x, y) => Math.max(0, x - y))
+export const beyond = (a: Spending, b: Spending): Spending => joined(a, b, (x, y) => Math.max(0, x - y))
 
 /** The larger of each count. */
-export const larger = (a: Spent, b: Spent): Spent => joined(a, b, Math.max)
+export const larger = (a: Spending, b: Spending): Spending => joined(a, b, Math.max)
 
-export const isNothing = (spent: Spent): boolean => Object.values(spent).every((count) => count === 0)
+export const isNothing = (spent: Spending): boolean => Object.values(spent).every((count) => count === 0)
 
 /** Tokens of input, output and caches as a phrase, for problems. */
-export const phrase = ({ cacheRead, cacheWrite, input, output }: Spent): string =>
+export const phrase = ({ cacheRead, cacheWrite, input, output }: Spending): string =>
   `${input} input, ${output} output, ${cacheRead} cache read and ${cacheWrite} cache write tokens`
 
 /** The field, or undefined if it is absent or its value does not fit. */

@@ -216,7 +216,6 @@ const replaceFile = async (calls: Calls, path: string, pieces: Iterable<Uint8Arr
   await syncFolder(calls, dirname(path))
 }
 
-/** The bytes of a file from an offset on, in pieces; `reached` says where they end so far. */
 function* restOf(file: number, from: number, reached: (at: number) => void): Generator<Uint8Array> {
   for (let at = from; ;) {
     const buffer = Buffer.allocUnsafe(chunkSize)
@@ -328,7 +327,6 @@ const lock = (path: string): Effect.Effect<void, SessionLocked | StorageFailed, 
     Effect.zipRight(Effect.sync(() => sweepTemporaries(dirname(path))))
   )
 
-/** The storage on disk, with these system calls. */
 export const make = (calls: Partial<Calls> = {}) => {
   const system = { ...systemCalls, ...calls }
   return SessionStorage.of({
@@ -370,5 +368,4 @@ export const make = (calls: Partial<Calls> = {}) => {
   })
 }
 
-/** Session files on disk. */
 export const layer = Layer.sync(SessionStorage, make)

@@ -1,8 +1,7 @@
 /**
  * The contract of the files that foreign session logs are kept in: folders, texts, growing files with one writer.
  * Implemented on disk (`FileSessionStorage.ts`) and in memory (`MemorySessionStorage.ts`); `test/formats/storage` runs
- * one suite on both. It knows nothing of entries. Decision 0050 maps the operations of seed 002 to these. Spec: FM-70..FM-76
- * in specs/formats.md.
+ * one suite on both. It knows nothing of entries. Spec: FM-70..FM-76 in specs/formats.md.
  */
 import { Context, Effect, type Either, Option, Predicate, Schema, type Scope, type Stream } from "effect"
 
@@ -49,7 +48,6 @@ const sentences: Readonly<Record<string, string>> = {
   EROFS: "the file system is read-only"
 }
 
-/** The system's code of an error. */
 export const codeOf = (cause: unknown): string =>
   Predicate.hasProperty(cause, "code") && typeof cause.code === "string" ? cause.code : "EIO"
 
@@ -93,7 +91,6 @@ export const makeLatch = (onFirst: (error: StorageFailed) => Effect.Effect<void>
 export const loggedLatch = (path: string): Latch =>
   makeLatch((error) => Effect.logError(`${path} is not written any more: ${error.message}`))
 
-/** What a folder says about a file. */
 export const FileStat = Schema.Struct({
   sizeBytes: Schema.NonNegativeInt,
   /** Milliseconds since the epoch, with fractions. */

@@ -69,7 +69,6 @@ export const make = (id: ThreadID, most: number = maxWaiting): ThreadTurns => {
   }
 }
 
-/** How a context that is too large is compacted before a turn. */
 export interface Preparation<E, R> {
   /** Tokens of the model's window. */
   readonly contextWindow: number
@@ -95,7 +94,6 @@ export interface Thread {
   readonly history: Stream.Stream<ThreadRecord, FileMissing | StorageFailed>
   /** The messages for the model. */
   readonly context: Effect.Effect<ReadonlyArray<ThreadMessage>>
-  /** Appends a compaction; none if there is nothing to summarize. A failure appends nothing. */
   readonly compact: <E, R>(
     summarize: Summarize<E, R>,
     settings?: ThreadCompaction.CompactionSettings
@@ -182,9 +180,13 @@ const load = Effect.fnUntraced(function* (
 
 const noMetrics: ThreadMetrics = { totalTurns: 0, totalTokens: 0, totalToolCalls: 0, totalDurationMs: 0 }
 
-type Used = Partial<Omit<ThreadMetrics, "totalToolCalls">>
+type TurnMetrics = Partial<Omit<ThreadMetrics, "totalToolCalls">>
 
-const addMetrics = (metrics: ThreadMetrics, used: Used, messages: ReadonlyArray<ThreadMessage>): ThreadMetrics => ({
+const addMetrics = (
+  metrics: ThreadMetrics,
+  used: TurnMetrics,
+  messages: ReadonlyArray<ThreadMessage>
+): ThreadMetrics => ({
   totalTurns: metrics.totalTurns + (used.totalTurns ?? 0),
   totalTokens: metrics.totalTokens + (used.totalTokens ?? 0),
   totalToolCalls: metrics.totalToolCalls + messages.reduce((calls, { content }) => calls + callsOf(content).length, 0),

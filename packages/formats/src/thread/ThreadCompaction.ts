@@ -22,13 +22,13 @@ const wrapped = (summary: string): string =>
   `The conversation history before this point was compacted into the following summary:\n<summary>\n${summary}\n</summary>`
 
 /** The latest compaction, if there is one, and the messages that are shown after its summary. */
-export interface Shown {
+export interface CompactedThread {
   readonly compaction: CompactionRecord | undefined
   readonly messages: ReadonlyArray<MessageRecord>
 }
 
 /** Applies the latest compaction. Each message is shown once, also one that its two rules name. */
-export const shownOf = (records: ReadonlyArray<ThreadRecord>): Shown => {
+export const shownOf = (records: ReadonlyArray<ThreadRecord>): CompactedThread => {
   const at = records.findLastIndex(({ recordType }) => recordType === "compaction")
   const last = records[at]
   const compaction = last?.recordType === "compaction" ? last : undefined
@@ -59,7 +59,6 @@ export const contextOf = (records: ReadonlyArray<ThreadRecord>): ReadonlyArray<T
 const charsOf = (block: ContentBlock): number =>
   block.type === "text" ? block.text.length : block.name.length + JSON.stringify(block.arguments).length
 
-/** A quarter of the message's characters, rounded up. */
 export const tokensOf = ({ content }: Pick<ThreadMessage, "content">): number =>
   Math.ceil(content.reduce((chars, block) => chars + charsOf(block), 0) / 4)
 
@@ -103,7 +102,6 @@ const format = `Use this EXACT format:
 
 Keep each section concise. Preserve exact file paths, function names, and error messages.`
 
-/** For the first compaction. */
 const initial = `The messages above are a conversation to summarize. Create a structured context
 checkpoint summary that another LLM will use to continue the work.
 

@@ -7,7 +7,7 @@ import { basename, join } from "node:path"
 import { FileSystem } from "@effect/platform/FileSystem"
 import { Effect, Either, Option, Predicate, Stream } from "effect"
 import { describeIssues } from "@daybook/log/support/Issues"
-import type { AnswerPart, Content, Head, Item, Piece, Place, Problem } from "../conversation/Conversation.ts"
+import type { AnswerPart, Content, Head, Item, Piece, RecordPlace, Problem } from "../conversation/Conversation.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import * as LogFile from "../lines/LogFile.ts"
 import {
@@ -24,9 +24,8 @@ import {
 
 type Answer = Extract<Item, { readonly _tag: "Answer" }>
 
-const start: Place = { line: 1, offset: 0 }
+const start: RecordPlace = { line: 1, offset: 0 }
 
-/** The provider of answers: the format does not store it. */
 const unknown = "unknown"
 
 /** The provider and the model of all answers; a name such as `anthropic/claude` has both. */
@@ -64,7 +63,7 @@ const makeInterpreter = (model: string | undefined, createdAt: number) => {
   const pending = new Map<string, string>()
   let [parent, time]: [string | null, number] = [null, createdAt]
 
-  const keyOf = ({ seq }: Readonly<Record<string, unknown>>, { offset }: Place): string =>
+  const keyOf = ({ seq }: Readonly<Record<string, unknown>>, { offset }: RecordPlace): string =>
     Predicate.isNumber(seq) && !keys.has(`${seq}`) ? `${seq}` : `byte-${offset}`
 
   const message = (record: MessageRecord, base: Omit<Answer, "_tag" | "provider" | "model" | "parts">): Item => {

@@ -140,6 +140,5 @@ export const textOf = (content: ReadonlyArray<ContentBlock>): string =>
 export const callsOf = (content: ReadonlyArray<ContentBlock>): ReadonlyArray<ToolCall> =>
   content.filter((block) => block.type === "toolCall")
 
-/** The names of a thread's files in its folder. */
 export const recordsFile = "session.jsonl"
 export const metadataFile = "metadata.json"

@@ -13,7 +13,6 @@ import type {
   ThreadRecord
 } from "./ThreadRecord.ts"
 
-/** How much of a conversation the format cannot hold, by kind. */
 export const Dropped = Schema.Record({ key: Schema.String, value: Schema.NonNegativeInt })
 export type Dropped = typeof Dropped.Type
 

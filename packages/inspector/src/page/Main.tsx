@@ -1,6 +1,6 @@
 /**
  * The script of Daybook's pages: the inspector, which takes the token from the address, and the page of live shells, if the
- * document names its token. Spec: specs/inspector.md, SL-224 in specs/shell.md.
+ * document names its token. Spec: specs/http.md, SL-224 in specs/shell.md.
  */
 import { render } from "preact"
 import { takeToken } from "./net/Api.ts"

@@ -1,7 +1,7 @@
 /**
  * Runs consumers: code that applies the events of a session or of the feed to state of its own, and continues after a
  * restart where it stopped. Each consumer has a name and a durable cursor (`ConsumerStore.ts`). Spec:
- * specs/consumers.md.
+ * specs/log.md.
  *
  * @module @daybook/log/consumer/Consumer
  */
@@ -68,7 +68,6 @@ export interface Options<E = never, R = never> {
   readonly onPoison?: "stop" | "skip"
 }
 
-/** Every error with which a consumer ends. */
 export type RunError =
   | ConsumerMismatch
   | ConsumerReplaced

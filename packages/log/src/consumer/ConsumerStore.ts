@@ -1,6 +1,6 @@
 /**
  * Keeps what consumers need between runs: cursors, poison events, and which instance runs. This file is the contract;
- * `SqlConsumerStore.ts` implements it, `Consumer.ts` uses it. Spec: specs/consumers.md.
+ * `SqlConsumerStore.ts` implements it, `Consumer.ts` uses it. Spec: specs/log.md.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Context, type Effect, Schema, type Scope } from "effect"
@@ -27,11 +27,9 @@ export class ConsumerMismatch extends Schema.TaggedError<ConsumerMismatch>("@day
   }
 }
 
-/** The source of a consumer as text. */
 export const describeSource = (sessionID: SessionID | undefined): string => sessionID ?? "the feed"
 
-/** A consumer's place in its source. */
-export interface Place {
+export interface ConsumerCursor {
   /** The last applied event: its position in the feed, or its sequence number in the session. */
   readonly cursor: number
   /** The last delivered removal of the feed. */
@@ -45,7 +43,7 @@ export interface Claim {
   readonly name: string
   /** Grows with each instance. */
   readonly epoch: number
-  readonly place: Place
+  readonly place: ConsumerCursor
 }
 
 /** An event that the consumer could not apply. */
@@ -97,7 +95,6 @@ export interface Hold {
 /** Which consumer to claim. */
 export interface ClaimOptions {
   readonly name: string
-  /** Undefined: the feed. */
   readonly sessionID: SessionID | undefined
   /** Where a new consumer starts. */
   readonly start: "beginning" | "end"
@@ -119,13 +116,13 @@ export class ConsumerStore extends Context.Tag("@daybook/log/ConsumerStore")<
     /** Moves the cursor and runs the work in one transaction: both are stored, or neither. */
     readonly commit: <A, E, R>(
       claim: Claim,
-      to: Place,
+      to: ConsumerCursor,
       work: Effect.Effect<A, E, R>
     ) => Effect.Effect<A, E | ConsumerReplaced | LogUnavailable, Exclude<R, SqlClient.SqlClient>>
     /** Moves the cursor past an event and records it. */
     readonly skip: (
       claim: Claim,
-      to: Place,
+      to: ConsumerCursor,
       event: PoisonEvent
     ) => Effect.Effect<void, ConsumerReplaced | LogUnavailable>
     /** Records the event at which the consumer stops. The next claim deletes the record. */
@@ -137,9 +134,7 @@ export class ConsumerStore extends Context.Tag("@daybook/log/ConsumerStore")<
     ) => Effect.Effect<A, E | ConsumerReplaced | LogUnavailable, Exclude<R, SqlClient.SqlClient>>
     /** Every consumer, by name. */
     readonly list: Effect.Effect<ReadonlyArray<ConsumerStatus>, LogUnavailable>
-    /** The consumer with this name. */
     readonly get: (name: string) => Effect.Effect<ConsumerStatus | undefined, LogUnavailable>
-    /** The skipped events after a cursor, in order, at most 512. */
     readonly skipped: (name: string, after?: number) => Effect.Effect<ReadonlyArray<SkippedEvent>, LogUnavailable>
     /** Forgets the consumer, its cursor and its records. Returns whether it existed. */
     readonly remove: (name: string) => Effect.Effect<boolean, LogUnavailable>

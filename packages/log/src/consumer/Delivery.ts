@@ -1,6 +1,6 @@
 /**
  * Applies a consumer's steps: repeats failed calls, finds the event that a batch fails on, and skips it or stops. Spec:
- * CN-2..CN-5, CN-7..CN-10, CN-12 in specs/consumers.md.
+ * CN-2..CN-5, CN-7..CN-10, CN-12 in specs/log.md.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
@@ -21,18 +21,24 @@ import { unavailable } from "../log/EventRow.ts"
 import { reasonOf } from "../storage/Transaction.ts"
 import { clip } from "../support/Issues.ts"
 import * as Metrics from "../support/Metrics.ts"
-import { type Claim, type ConsumerReplaced, type ConsumerStore, type Place, PoisonEvent } from "./ConsumerStore.ts"
+import {
+  type Claim,
+  type ConsumerReplaced,
+  type ConsumerStore,
+  type ConsumerCursor,
+  PoisonEvent
+} from "./ConsumerStore.ts"
 
 // Reads what a consumer applies next, as steps. A removal follows the events of the life that it ended.
 
 /** One move of the cursor to the place `to`. */
 type Step =
-  | { readonly kind: "events"; readonly events: NonEmptyReadonlyArray<SessionEvent>; readonly to: Place }
-  | { readonly kind: "removal"; readonly sessionID: SessionID; readonly to: Place }
-  | { readonly kind: "expired"; readonly error: CursorExpired; readonly to: Place }
-  | { readonly kind: "unreadable"; readonly error: EventUnreadable; readonly to: Place }
+  | { readonly kind: "events"; readonly events: NonEmptyReadonlyArray<SessionEvent>; readonly to: ConsumerCursor }
+  | { readonly kind: "removal"; readonly sessionID: SessionID; readonly to: ConsumerCursor }
+  | { readonly kind: "expired"; readonly error: CursorExpired; readonly to: ConsumerCursor }
+  | { readonly kind: "unreadable"; readonly error: EventUnreadable; readonly to: ConsumerCursor }
   /** Only events of unknown types. */
-  | { readonly kind: "pass"; readonly to: Place }
+  | { readonly kind: "pass"; readonly to: ConsumerCursor }
   /** The followed session was removed. */
   | { readonly kind: "end" }
 
@@ -53,7 +59,7 @@ const cursorOf = (event: SessionEvent, sessionID: SessionID | undefined): number
 
 /** Steps of the events between removals, in the order of positions. Events of removed lives are left out. */
 const merge = (
-  place: Place,
+  place: ConsumerCursor,
   events: ReadonlyArray<SessionEvent>,
   removals: ReadonlyArray<Removal>
 ): ReadonlyArray<Step> => {
@@ -78,13 +84,13 @@ const merge = (
   return steps
 }
 
-const placeAfter = (place: Place, steps: ReadonlyArray<Step>): Place => {
+const placeAfter = (place: ConsumerCursor, steps: ReadonlyArray<Step>): ConsumerCursor => {
   const last = steps.at(-1)
   return last === undefined || last.kind === "end" ? place : last.to
 }
 
 /** Adds a step to the end of the page, if events of unknown types stand there. */
-const through = (place: Place, steps: ReadonlyArray<Step>, cursor: number, incarnation?: number) => {
+const through = (place: ConsumerCursor, steps: ReadonlyArray<Step>, cursor: number, incarnation?: number) => {
   const reached = placeAfter(place, steps)
   return cursor > reached.cursor
     ? [...steps, { kind: "pass", to: { ...reached, cursor, incarnation } } as const]
@@ -92,7 +98,7 @@ const through = (place: Place, steps: ReadonlyArray<Step>, cursor: number, incar
 }
 
 /** One step past an unreadable event; its own error if its place is unknown. */
-const unreadable = (place: Place, error: EventUnreadable, cursor: number | undefined) =>
+const unreadable = (place: ConsumerCursor, error: EventUnreadable, cursor: number | undefined) =>
   cursor === undefined
     ? error
     : Effect.succeed<Portion>({
@@ -101,7 +107,7 @@ const unreadable = (place: Place, error: EventUnreadable, cursor: number | undef
       })
 
 /** One step to the floor, after the removals: a session that was created again since is part of the new state. */
-const expired = (log: Log, place: Place, error: CursorExpired) =>
+const expired = (log: Log, place: ConsumerCursor, error: CursorExpired) =>
   Effect.map(log.removals({ after: place.removals }), (removals): Portion => {
     const steps = merge(place, [], removals)
     if (removals.length === removalsAtOnce) return { steps, hasMore: true }
@@ -111,7 +117,7 @@ const expired = (log: Log, place: Place, error: CursorExpired) =>
 
 const nextOfFeed = (
   log: Log,
-  place: Place,
+  place: ConsumerCursor,
   limit: number
 ): Effect.Effect<Portion, CursorAhead | EventUnreadable | LogUnavailable> =>
   Effect.gen(function* () {
@@ -133,12 +139,12 @@ const nextOfFeed = (
 const nextOfSession = (
   log: Log,
   sessionID: SessionID,
-  place: Place,
+  place: ConsumerCursor,
   limit: number
 ): Effect.Effect<Portion, CursorAhead | EventUnreadable | LogUnavailable | SessionNotFound> =>
   log.read({ sessionID, after: place.cursor, incarnation: place.incarnation, limit }).pipe(
     Effect.map(({ cursor, events, hasMore, incarnation }): Portion => {
-      const to: Place = { ...place, cursor: events.at(-1)?.seq ?? place.cursor, incarnation }
+      const to: ConsumerCursor = { ...place, cursor: events.at(-1)?.seq ?? place.cursor, incarnation }
       const steps: ReadonlyArray<Step> = isNonEmptyReadonlyArray(events) ? [{ kind: "events", events, to }] : []
       return { steps: through(place, steps, cursor, incarnation), hasMore }
     }),
@@ -157,7 +163,7 @@ const nextOfSession = (
   )
 
 /** The next steps after the place, of at most `limit` events. */
-export const next = (log: Log, sessionID: SessionID | undefined, place: Place, limit: number) =>
+export const next = (log: Log, sessionID: SessionID | undefined, place: ConsumerCursor, limit: number) =>
   sessionID === undefined ? nextOfFeed(log, place, limit) : nextOfSession(log, sessionID, place, limit)
 
 /** The consumer failed at one event, or at a removal or snapshot of a session. Everything before it is applied. */
@@ -193,7 +199,7 @@ type StoreError = ConsumerReplaced | LogUnavailable
 /** Runs a call and moves the cursor; without a place, the consumer ends. */
 type Attempt<R, R2> = <E>(
   call: Effect.Effect<unknown, E, R>,
-  to: Place | undefined
+  to: ConsumerCursor | undefined
 ) => Effect.Effect<unknown, E | StoreError, R2>
 
 export type MakeAttempt<R, R2> = (store: ConsumerStore["Type"], claim: Claim) => Attempt<R, R2>
@@ -254,22 +260,22 @@ export const make =
     const applied = Metric.tagged(Metrics.consumerEvents, "consumer", name)
     const skips = Metric.tagged(Metrics.consumerSkipped, "consumer", name)
 
-    const once = (call: Effect.Effect<unknown, E, R>, to: Place | undefined) =>
+    const once = (call: Effect.Effect<unknown, E, R>, to: ConsumerCursor | undefined) =>
       attempt(guarded(call, settings.timeout), to)
 
-    const retried = (call: Effect.Effect<unknown, E, R>, to: Place | undefined) =>
+    const retried = (call: Effect.Effect<unknown, E, R>, to: ConsumerCursor | undefined) =>
       Effect.retry(once(call, to), { schedule: settings.retry, while: ({ _tag }) => _tag === "CallFailed" })
 
     const stop = (poison: PoisonEvent) =>
       Effect.zipRight(store.stop(claim, poison), new ConsumerStopped({ consumer: name, poison }))
 
-    const poisoned = (poison: PoisonEvent, to: Place) =>
+    const poisoned = (poison: PoisonEvent, to: ConsumerCursor) =>
       settings.onPoison === "skip"
         ? Effect.zipRight(store.skip(claim, to, poison), Metric.increment(skips))
         : stop(poison)
 
     /** Applies one event, or treats it as poison. */
-    const applyOne = (event: SessionEvent, to: Place) =>
+    const applyOne = (event: SessionEvent, to: ConsumerCursor) =>
       retried(settings.apply([event]), to).pipe(
         Effect.zipRight(Metric.increment(applied)),
         Effect.catchTag("CallFailed", ({ details }) => {
@@ -279,7 +285,7 @@ export const make =
       )
 
     /** After a failure the events are applied one by one, so that one event does not hold the others back. */
-    const apply = (events: NonEmptyReadonlyArray<SessionEvent>, to: Place) =>
+    const apply = (events: NonEmptyReadonlyArray<SessionEvent>, to: ConsumerCursor) =>
       events.length === 1
         ? applyOne(events[0], to)
         : once(settings.apply(events), to).pipe(
@@ -298,7 +304,7 @@ export const make =
       type: "removal" | "snapshot",
       sessionID: SessionID | undefined,
       call: Effect.Effect<unknown, E, R>,
-      to: Place | undefined
+      to: ConsumerCursor | undefined
     ) =>
       Effect.catchTag(retried(call, to), "CallFailed", ({ details }) => {
         const { cursor } = to ?? claim.place

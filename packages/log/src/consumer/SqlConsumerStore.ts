@@ -17,7 +17,7 @@ import {
   ConsumerStore,
   describeSource,
   type Hold,
-  type Place,
+  type ConsumerCursor,
   type PoisonEvent,
   type SkippedEvent
 } from "./ConsumerStore.ts"
@@ -88,7 +88,7 @@ const firstPlace = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { sess
   const beginning = sessionID === undefined ? 0 : -1
   // The events of sessions that were removed before are gone, so the consumer never sees these sessions.
   const [newest] = yield* sql<{ readonly number: number | null }>`SELECT max(number) AS number FROM session_removal`
-  const place: Place = {
+  const place: ConsumerCursor = {
     cursor: start === "end" ? end.head : beginning,
     removals: newest?.number ?? 0,
     incarnation: end.incarnation ?? undefined
@@ -127,7 +127,7 @@ const claimRow = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, options:
 const replaced = ({ name }: Claim) => new ConsumerReplaced({ consumer: name })
 
 /** Moves the cursor in the current transaction, if the claim still holds. */
-const move = (sql: SqlClient.SqlClient, claim: Claim, { cursor, incarnation, removals }: Place) =>
+const move = (sql: SqlClient.SqlClient, claim: Claim, { cursor, incarnation, removals }: ConsumerCursor) =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const moved = yield* sql`UPDATE consumer SET cursor = ${cursor}, removals = ${removals},
@@ -217,7 +217,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   // Made when it is needed, because it reads the process table.
   const own = () => (found ??= OwnerID.make())
 
-  const commit = <A, E, R>(claim: Claim, to: Place, work: Effect.Effect<A, E, R>) =>
+  const commit = <A, E, R>(claim: Claim, to: ConsumerCursor, work: Effect.Effect<A, E, R>) =>
     together(sql, move(sql, claim, to), work)
 
   return ConsumerStore.of({
@@ -272,5 +272,4 @@ const make = Effect.fnUntraced(function* (options: Options) {
   })
 })
 
-/** Consumers in the database of the context. */
 export const layer = (options: Options = {}) => Layer.effect(ConsumerStore, make(options))

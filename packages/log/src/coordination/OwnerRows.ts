@@ -14,13 +14,11 @@ import type { StoreError } from "../store/StoreError.ts"
 import * as OwnerID from "./OwnerID.ts"
 import type { OwnProcess } from "./OwnerID.ts"
 
-/**
- * Judges the lease of another process. Clocks of two processes are never compared: the owner changes its row with every
- * renewal, and an observer that saw the row unchanged for a whole lease, by its own monotonic clock, knows that the
- * owner is silent. Time in which the observer itself was stopped proves nothing, so each look counts for at most two
- * look intervals. Neither does a look at an owner whose event loop is busy: it cannot renew, and it works. Pure. Spec:
- * EX-O2, EX-402.
- */
+// Judges the lease of another process. Clocks of two processes are never compared: the owner changes its row with
+// every renewal, and an observer that saw the row unchanged for a whole lease, by its own monotonic clock, knows that
+// the owner is silent. Time in which the observer itself was stopped proves nothing, so each look counts for at most
+// two look intervals. Neither does a look at an owner whose event loop is busy: it cannot renew, and it works. Pure.
+// Spec: EX-O2, EX-402.
 
 /** Bounds of a lease's length, in milliseconds, wherever it comes from. */
 const [shortest, longest] = [1_000, 60_000]
@@ -57,16 +55,15 @@ export interface Sighting {
 }
 
 /** One look at an owner. */
-interface Look {
+interface Observation {
   readonly sign: string
-  /** The monotonic time, in nanoseconds. */
   readonly at: bigint
   /** Whether the owner's main thread runs at this moment: then its silence proves nothing. */
   readonly working: boolean
 }
 
 /** Adds one look. */
-export const observe = (before: Sighting | undefined, { at, sign, working }: Look): Sighting => {
+export const observe = (before: Sighting | undefined, { at, sign, working }: Observation): Sighting => {
   if (before === undefined) return { sign, at, silentMs: 0, renewed: false }
   if (before.sign !== sign) return { sign, at, silentMs: 0, renewed: true }
   const gapMs = working ? 0 : Number(at - before.at) / 1e6
@@ -86,7 +83,6 @@ export const selectOwners = (sql: SqlClient.SqlClient, sessionIDs: ReadonlyArray
   sql<OwnerRow>`SELECT session_id, owner_id, owner_epoch, lease_until, lease_beat, lease_ms FROM event_sequence
     WHERE session_id IN ${sql.in(sessionIDs)}`
 
-/** A lease of this length from now on. Only processes of 0.1.0 compare its end with their clocks. */
 export interface Term {
   readonly now: number
   readonly leaseMs: number
@@ -155,16 +151,15 @@ export const selectRunning = (sql: SqlClient.SqlClient, sessionID: SessionID, ac
 // Judges from looks at its row whether a session's owner is alive.
 
 /** Whether a session may be claimed: `unknown` until its owner renews, is seen at work, or stays silent for its lease. */
-export type Standing = "free" | "owned" | "unknown"
+export type ClaimState = "free" | "owned" | "unknown"
 
 /** Judges a row that was read at a time of the monotonic clock. */
-export type Judge = (row: OwnerRow, at: bigint) => Standing
+export type Judge = (row: OwnerRow, at: bigint) => ClaimState
 
 /** This process as an owner. */
 export interface Self {
   readonly process: OwnProcess
   readonly ownerID: string
-  /** The sessions that it owns, with their epochs. */
   readonly held: ReadonlyMap<SessionID, number>
 }
 

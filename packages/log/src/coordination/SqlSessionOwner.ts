@@ -50,7 +50,7 @@ export interface Connections {
   readonly readSql: SqlClient.SqlClient
 }
 
-interface Kept {
+interface KeptSession {
   readonly token: OwnerToken
   /** The end of its moment, in milliseconds of the clock. */
   readonly until: number
@@ -68,7 +68,7 @@ const makeKeptSessions = Effect.fnUntraced(function* (
 ): Effect.fn.Return<KeptSessions, never, Scope.Scope> {
   const scope = yield* Effect.scope
   const readStanding = SessionRows.standing(readSql)
-  const kept = new Map<SessionID, Kept>()
+  const kept = new Map<SessionID, KeptSession>()
 
   const release: KeptSessions["release"] = (sessionID, token) =>
     Effect.suspend(() => {
@@ -77,7 +77,7 @@ const makeKeptSessions = Effect.fnUntraced(function* (
     })
 
   /** Releases kept sessions with one commit. */
-  const releaseAll = (all: ReadonlyArray<readonly [SessionID, Kept]>) =>
+  const releaseAll = (all: ReadonlyArray<readonly [SessionID, KeptSession]>) =>
     Effect.suspend(() => {
       for (const [id] of all) kept.delete(id)
       const each = Effect.forEach(all, ([id, { token }]) => OwnerRows.releaseOwnership(sql, id, token), {
@@ -90,7 +90,7 @@ const makeKeptSessions = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       if (keepMs === 0) return yield* release(sessionID, token)
       const now = yield* Clock.currentTimeMillis
-      const entry: Kept = { token, until: now + keepMs }
+      const entry: KeptSession = { token, until: now + keepMs }
       if (held.get(sessionID) === token.epoch) held.delete(sessionID)
       kept.set(sessionID, entry)
       const over = Effect.suspend(() =>
@@ -154,7 +154,7 @@ const run = <A>(operation: string, effect: Effect.Effect<A, SqlError.SqlError>) 
 const look = (sql: SqlClient.SqlClient, sessionID: SessionID, judge: OwnerRows.Judge) =>
   Effect.gen(function* () {
     const [found] = yield* OwnerRows.selectOwners(sql, [sessionID])
-    const standing: OwnerRows.Standing = found === undefined ? "free" : judge(found, yield* Clock.currentTimeNanos)
+    const standing: OwnerRows.ClaimState = found === undefined ? "free" : judge(found, yield* Clock.currentTimeNanos)
     return { found, standing }
   })
 
@@ -286,7 +286,7 @@ const makeAcquire = ({ readSql, sql }: Connections, self: OwnerRows.Self, leaseM
     const untilStanding = (
       sessionID: SessionID,
       judge: OwnerRows.Judge,
-      until: (standing: OwnerRows.Standing) => boolean
+      until: (standing: OwnerRows.ClaimState) => boolean
     ) =>
       Effect.repeat(run("read the owner", look(readSql, sessionID, judge)), {
         schedule: lookAgain,

@@ -1,6 +1,6 @@
 /**
  * Defines session addresses: where clients find a session besides its id, by owner, agent or model, and name. Pure.
- * Spec: AD-1..AD-6 in specs/inbox.md (SC-1, NA-1, NA-2).
+ * Spec: AD-1..AD-6 in specs/sessions.md (SC-1, NA-1, NA-2).
  */
 import { Schema } from "effect"
 

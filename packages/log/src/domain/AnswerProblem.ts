@@ -19,7 +19,6 @@ export const refusal = "refusal"
 
 /** The facts of an answer that ended. */
 export interface EndedAnswer {
-  /** Why it ended, as `step.ended` stores it. */
   readonly finish: string
   /** Whether it has a text that a person can see. */
   readonly spoken: boolean

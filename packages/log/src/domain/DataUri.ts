@@ -1,7 +1,7 @@
 /** Decodes the bytes of a `data:` URI. Pure. Spec: PX-13. */
 import { Either } from "effect"
 
-/** The URI that replaces the data of a prompt's attachment, so that it is not stored twice. Spec: PX-13. */
+// The URI that replaces the data of a prompt's attachment, so that it is not stored twice. Spec: PX-13.
 
 export const attachmentUri = (index: number): string => `attachment:${index}`
 

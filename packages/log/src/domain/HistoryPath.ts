@@ -1,6 +1,6 @@
 /**
  * The history path: the sequence numbers from the root of a session's tree to its leaf, as ascending closed ranges. The
- * last range of a session's path is open: later events continue it. Pure. Spec: HP-1..HP-6 in specs/branches.md.
+ * last range of a session's path is open: later events continue it. Pure. Spec: HP-1..HP-6 in specs/sessions.md.
  */
 import { Schema } from "effect"
 import { MessageID, SessionID } from "./Identifiers.ts"
@@ -96,7 +96,6 @@ export const Ranges = Schema.Array(Range).pipe(
 /** A path or a part of one. */
 export type HistoryPath = ReadonlyArray<Range>
 
-/** The path of a session whose leaf never moved: all events. */
 export const linear: HistoryPath = [[0, open]]
 
 /** Whether the path holds all events. */

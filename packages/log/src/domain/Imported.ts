@@ -1,4 +1,4 @@
-/** Defines what a session keeps of the foreign log that it was imported from. Spec: specs/import.md. */
+/** Defines what a session keeps of the foreign log that it was imported from. Spec: specs/formats.md. */
 import { Schema } from "effect"
 import { SessionID } from "./Identifiers.ts"
 import { JsonValue } from "./Json.ts"

@@ -1,4 +1,4 @@
-/** Defines the errors of the durable inbox. Spec: IB-20..IB-43 in specs/inbox.md. */
+/** Defines the errors of the durable inbox. Spec: IB-20..IB-43 in specs/sessions.md. */
 import { Schema } from "effect"
 import { MessageID, SessionID } from "./Identifiers.ts"
 

@@ -1,6 +1,6 @@
 /**
  * Defines sessions and messages as readers see them: the decoded projection. Spec: RQ-644 in specs/context.md, CP-440,
- * CP-441 in specs/compaction.md, specs/projections.md.
+ * CP-441 in specs/context.md, specs/storage.md.
  */
 import { Schema, Struct } from "effect"
 import { Address } from "./Address.ts"
@@ -41,7 +41,6 @@ export const editFields = {
   calls: optional(Schema.Array(EditedCall))
 }
 
-/** An edit of a message for the model. */
 export const ContextEdit = Schema.Struct(editFields)
 export type ContextEdit = typeof ContextEdit.Type
 
@@ -205,7 +204,6 @@ export type ToolPart = typeof ToolPart.Type
 export const Part = Schema.Union(TextPart, ReasoningPart, ToolPart)
 export type Part = typeof Part.Type
 
-/** A promoted prompt. */
 export const UserMessage = Schema.Struct({
   type: Schema.Literal("user"),
   ...base,
@@ -231,7 +229,6 @@ export const AssistantMessage = Schema.Struct({
   completedAt: optional(Schema.Int)
 })
 export type AssistantMessage = typeof AssistantMessage.Type
-/** A message of the visible transcript. */
 export const Message = Schema.Union(
   UserMessage,
   AssistantMessage,

@@ -16,13 +16,13 @@ export const Snapshot = Schema.Record({
 export type Snapshot = typeof Snapshot.Type
 
 /** The way to a string: the source's key, then indexes and fields within its value. */
-const Place = Schema.Array(Schema.Union(Schema.String, Schema.NonNegativeInt))
-type Place = typeof Place.Type
+const ValuePath = Schema.Array(Schema.Union(Schema.String, Schema.NonNegativeInt))
+type ValuePath = typeof ValuePath.Type
 
 /** The string at `at` is part of the event's text, or the string that the earlier snapshot had at `was`. */
 const Quote = Schema.Union(
-  Schema.Struct({ at: Place, from: Schema.NonNegativeInt, to: Schema.NonNegativeInt }),
-  Schema.Struct({ at: Place, was: Place })
+  Schema.Struct({ at: ValuePath, from: Schema.NonNegativeInt, to: Schema.NonNegativeInt }),
+  Schema.Struct({ at: ValuePath, was: ValuePath })
 )
 type Quote = typeof Quote.Type
 
@@ -40,28 +40,27 @@ const quotable = 96
 const isLong = (leaf: unknown): leaf is string => typeof leaf === "string" && leaf.length >= quotable
 
 /** Replaces the leaves of a JSON value. */
-const mapLeaves = (value: unknown, replace: (leaf: unknown, at: Place) => unknown, at: Place): unknown =>
+const mapLeaves = (value: unknown, replace: (leaf: unknown, at: ValuePath) => unknown, at: ValuePath): unknown =>
   Array.isArray(value)
     ? value.map((item, index) => mapLeaves(item, replace, [...at, index]))
     : typeof value === "object" && value !== null
       ? Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapLeaves(item, replace, [...at, key])]))
       : replace(value, at)
 
-const mapValues = (snapshot: Snapshot, replace: (leaf: unknown, at: Place) => unknown): Snapshot =>
+const mapValues = (snapshot: Snapshot, replace: (leaf: unknown, at: ValuePath) => unknown): Snapshot =>
   Object.fromEntries(
     Object.entries(snapshot).map(([key, told]) => [key, { ...told, value: mapLeaves(told.value, replace, [key]) }])
   )
 
 /** The long strings of a snapshot, with their places. */
-const longStrings = (snapshot: Snapshot): ReadonlyArray<readonly [text: string, at: Place]> => {
-  const found: Array<readonly [string, Place]> = []
+const longStrings = (snapshot: Snapshot): ReadonlyArray<readonly [text: string, at: ValuePath]> => {
+  const found: Array<readonly [string, ValuePath]> = []
   mapValues(snapshot, (leaf, at) => isLong(leaf) && found.push([leaf, at]))
   return found
 }
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
-/** Whether both hold the same sources with the same values. */
 export const sameSnapshot = (a: Snapshot, b: Snapshot): boolean =>
   Object.keys(a).length === Object.keys(b).length && Object.entries(a).every(([key, told]) => same(told, b[key]))
 
@@ -69,7 +68,7 @@ export const sameSnapshot = (a: Snapshot, b: Snapshot): boolean =>
 export const difference = (before: Snapshot, next: Snapshot, text: string): SnapshotChange => {
   const earlier = new Map(longStrings(before))
   const quotes: Array<Quote> = []
-  const quote = (leaf: unknown, at: Place): unknown => {
+  const quote = (leaf: unknown, at: ValuePath): unknown => {
     if (!isLong(leaf)) return leaf
     const [from, was] = [text.indexOf(leaf), earlier.get(leaf)]
     if (from >= 0) quotes.push({ at, from, to: from + leaf.length })
@@ -89,7 +88,7 @@ export const difference = (before: Snapshot, next: Snapshot, text: string): Snap
 /** The snapshot after a change: the inverse of `difference`. */
 export const advance = (before: Snapshot, change: SnapshotChange, text: string): Snapshot => {
   const { gone = [], quotes = [], told } = change
-  const nameOf = (at: Place) => JSON.stringify(at)
+  const nameOf = (at: ValuePath) => JSON.stringify(at)
   const earlier = new Map(longStrings(before).map(([text, at]) => [nameOf(at), text]))
   const quoted = new Map(
     quotes.map((quote) => [
@@ -97,7 +96,7 @@ export const advance = (before: Snapshot, change: SnapshotChange, text: string):
       "was" in quote ? earlier.get(nameOf(quote.was)) : text.slice(quote.from, quote.to)
     ])
   )
-  const whole = (leaf: unknown, at: Place) => (leaf === null ? (quoted.get(nameOf(at)) ?? null) : leaf)
+  const whole = (leaf: unknown, at: ValuePath) => (leaf === null ? (quoted.get(nameOf(at)) ?? null) : leaf)
   const kept = Object.entries(before).filter(([key]) => !gone.includes(key))
   return { ...Object.fromEntries(kept), ...mapValues(told, whole) }
 }

@@ -34,7 +34,6 @@ export const Stats = Schema.Struct({
   types: Schema.Array(TypeStats),
   /** The last 30 days with events, the newest first. */
   days: Schema.Array(DayStats),
-  /** The ten largest sessions. */
   largest: Schema.Array(SessionStats)
 })
 export type Stats = typeof Stats.Type
@@ -48,7 +47,6 @@ export const Prunable = Schema.Struct({
 })
 export type Prunable = typeof Prunable.Type
 
-/** The snapshots of files, for undo. */
 export const SnapshotStats = Schema.Struct({ bytes: Schema.Int, folders: Schema.Int, snapshots: Schema.Int })
 export type SnapshotStats = typeof SnapshotStats.Type
 

@@ -1,4 +1,4 @@
-/** Titles of sessions, and the errors for an address or a title that is not unique. Spec: AD-2..AD-4, IB-13 in specs/inbox.md. */
+/** Titles of sessions, and the errors for an address or a title that is not unique. Spec: AD-2..AD-4, IB-13 in specs/sessions.md. */
 import { Schema } from "effect"
 import { SessionID } from "./Identifiers.ts"
 
@@ -24,7 +24,7 @@ export class TitleAmbiguous extends Schema.TaggedError<TitleAmbiguous>("@daybook
   }
 }
 
-/** Makes the title of a session from the text of a prompt. Pure. Spec: NM-3 in specs/names.md. */
+// Makes the title of a session from the text of a prompt. Pure. Spec: NM-3 in specs/sessions.md.
 
 /** Characters of a title that is the beginning of a prompt. */
 const longest = 60

@@ -7,7 +7,6 @@ import { JsonRecord } from "./Json.ts"
 
 // Defines a session's todo list.
 
-/** One entry of a todo list. */
 export const TodoItem = Schema.Struct({
   text: Schema.NonEmptyString.pipe(Schema.maxLength(500)).annotations({ description: "What is to be done" }),
   status: Schema.Literal("pending", "in_progress", "done", "cancelled")
@@ -64,7 +63,6 @@ export const FileAttachment = Schema.Struct({
 })
 export type FileAttachment = typeof FileAttachment.Type
 
-/** An agent that the prompt mentions. */
 export const AgentMention = Schema.Struct({
   name: Schema.NonEmptyString,
   source: Schema.optionalWith(SourceSpan, { exact: true })
@@ -185,7 +183,6 @@ export { JsonRecord } from "./Json.ts"
 export const ActivityOutcome = Schema.Literal("completed", "failed", "interrupted")
 export type ActivityOutcome = typeof ActivityOutcome.Type
 
-/** The maximum that a session and its children may spend. An absent field means no limit. Cost is in US dollars. */
 export const Budget = Schema.Struct({
   cost: Schema.optionalWith(Schema.Finite.pipe(Schema.nonNegative()), { exact: true }),
   tokens: Schema.optionalWith(Schema.Int.pipe(Schema.nonNegative()), { exact: true })

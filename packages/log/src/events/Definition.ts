@@ -20,7 +20,6 @@ export const estimated = optional(Schema.Literal(true))
 export const spent = { cost: optional(Schema.Finite), tokens: optional(Tokens), estimated }
 
 const envelope = {
-  /** Position in the order of all sessions: starts at 1, grows, is never reused. */
   position: Schema.Int,
   /** Sequence number in the session, contiguous from 0; the value of a cursor. */
   seq: Schema.Int,

@@ -1,7 +1,7 @@
 /**
  * Defines the events of live shells: shells that outlive a call, local, over SSH or in a container. They are a record for
  * people and change no message: what the model saw of a command is in the events of its call. The texts are redacted and
- * truncated before they get here. Spec: specs/events.md, SL-100..SL-104 in specs/shell.md.
+ * truncated before they get here. Spec: specs/log.md, SL-100..SL-104 in specs/shell.md.
  */
 import { Schema } from "effect"
 import { callID, durable, optional } from "./Definition.ts"
@@ -32,13 +32,11 @@ export type ShellTransport = typeof ShellTransport.Type
 export const ShellOpened = durable("shells", "session.next.shell.opened", 1, {
   shellID,
   transport: ShellTransport,
-  /** What it is connected to: `user@host:port`, or the container's name. */
   title: optional(Schema.String),
   /** The working folder in which it starts. */
   cwd: optional(Schema.String)
 })
 
-/** A command ended. */
 export const ShellExecuted = durable("shells", "session.next.shell.executed", 1, {
   shellID,
   command: Schema.String,
@@ -92,7 +90,6 @@ export const shellDefinitions = [
   ShellClosed
 ] as const
 
-/** The name of a type of live shells. */
 export type ShellType = (typeof shellDefinitions)[number]["type"]
 
 /** The names of their types: a reader of live shells selects events by them. */

@@ -92,14 +92,14 @@ export const splitStored = (stored: string): { readonly type: string; readonly v
   return { type: stored.slice(0, dot), version: Number(stored.slice(dot + 1)) }
 }
 
-export interface Decoded {
+export interface DecodedEvent {
   readonly type: DurableType
   readonly version: number
   readonly data: Data
 }
 
 /** Decodes a payload by its stored name: none for an unknown name, a parse error for invalid data of a known one. */
-export const decode = (stored: string, data: unknown): Option.Option<Either.Either<Decoded, ParseError>> => {
+export const decode = (stored: string, data: unknown): Option.Option<Either.Either<DecodedEvent, ParseError>> => {
   const codec = codecOf(stored)
   if (codec === undefined) return Option.none()
   const { type, version } = codec
@@ -110,7 +110,7 @@ export const decode = (stored: string, data: unknown): Option.Option<Either.Eith
   )
 }
 
-export interface Encoded {
+export interface EncodedEvent {
   readonly stored: string
   readonly version: number
   /** The stored JSON. */
@@ -123,7 +123,7 @@ const invalid = (actual: unknown, message: string) =>
   ParseResult.parseError(new ParseResult.Type(Schema.Unknown.ast, actual, message))
 
 /** Encodes a draft at its type's current version. The error names the field at fault. */
-export const encode = (draft: Draft): Either.Either<Encoded, ParseError> => {
+export const encode = (draft: Draft): Either.Either<EncodedEvent, ParseError> => {
   const encoder = encoders.get(draft.type)
   if (encoder === undefined) return Either.left(invalid(draft.type, "unknown event type"))
   const encoded = encoder.conforms(draft.data) ? Either.right(draft.data) : encoder.encode(draft.data)

@@ -1,7 +1,7 @@
 /**
  * Defines every event of a session: durable events, which form its log, and live events, which only connected readers
  * see. Requests, compactions, branches and live shells have files of their own. An event carries only what is new (EV-9).
- * The envelope holds session and time once (specs/decisions/0002). Spec: specs/events.md.
+ * The envelope holds session and time once. Spec: specs/log.md.
  */
 import { Schema } from "effect"
 import { Address } from "../domain/Address.ts"
@@ -110,7 +110,6 @@ export const CompactionStarted = durable("compactions", "session.next.compaction
   messageID: MessageID,
   reason: CompactionReason
 })
-/** A compaction is requested; it runs at the next safe boundary. */
 export const CompactionRequested = durable("compactions", "session.next.compaction.requested", 1, {
   messageID: MessageID
 })
@@ -164,7 +163,6 @@ export const PartWithheld = durable("compactions", "session.next.part.withheld",
   ...withheldFields
 })
 
-/** A piece of a compaction's summary. */
 export const CompactionDelta = live("session.next.compaction.delta", { messageID: MessageID, text: Schema.String })
 
 export { Envelope, type Family } from "./Definition.ts"
@@ -213,7 +211,6 @@ export const Renamed = durable("about", "session.next.renamed", 1, {
   ...spent
 })
 
-/** A prompt that was visible as soon as it was recorded. Decoded for old logs, never emitted. */
 export const Prompted = durable("prompts", "session.next.prompted", 1, {
   messageID: MessageID,
   prompt: Prompt,
@@ -301,7 +298,6 @@ export const ShellStarted = durable("calls", "session.next.shell.started", 1, {
   callID,
   command: Schema.String
 })
-/** A shell command of the host ended. */
 export const ShellEnded = durable("calls", "session.next.shell.ended", 1, { callID, output: Schema.String })
 
 const question = { assistantMessageID, callID }
@@ -417,7 +413,6 @@ export const liveDefinitions = [TextDelta, ReasoningDelta, ToolInputDelta, Compa
 type DurableDefinition = (typeof durableDefinitions)[number]
 type DraftOf<D> = D extends DurableDefinition ? { readonly type: D["type"]; readonly data: D["data"]["Type"] } : never
 
-/** The name of a durable type, without its version. */
 export type DurableType = DurableDefinition["type"]
 /** The names of all durable types. */
 export const durableTypes: ReadonlyArray<DurableType> = /* @__PURE__ */ durableDefinitions.map(({ type }) => type)
@@ -447,11 +442,9 @@ export const inOrder = ({ created, data, id, position, seq, sessionID, type, ver
   data
 })
 
-/** A live event. */
 export const LiveEvent = /* @__PURE__ */ (() => Schema.Union(...liveDefinitions.map(({ event }) => event)))()
 export type LiveEvent = typeof LiveEvent.Type
 
-/** Builds a draft of the given type, checked by the compiler. */
 export const draft = <Type extends DurableType>(
   type: Type,
   data: Extract<Draft, { readonly type: Type }>["data"]

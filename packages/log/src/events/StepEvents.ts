@@ -1,4 +1,4 @@
-/** Defines the events of a request to the provider: its parts, its calls, its end, and their live pieces. Spec: specs/events.md. */
+/** Defines the events of a request to the provider: its parts, its calls, its end, and their live pieces. Spec: specs/log.md. */
 import { Schema } from "effect"
 import { JsonValue } from "../domain/Json.ts"
 import { JsonRecord, ModelRef, Price, ProviderMetadata, StoredError, Tokens, ToolContent } from "../domain/Values.ts"
@@ -36,7 +36,6 @@ export const StepFailed = durable("steps", "session.next.step.failed", 2, {
 
 /** A text part starts. */
 export const TextStarted = durable("texts", "session.next.text.started", 1, { assistantMessageID, textID })
-/** A text part ended; `text` is complete. */
 export const TextEnded = durable("texts", "session.next.text.ended", 1, {
   assistantMessageID,
   textID,
@@ -50,7 +49,6 @@ export const ReasoningStarted = durable("texts", "session.next.reasoning.started
   reasoningID: textID,
   providerMetadata: optional(ProviderMetadata)
 })
-/** A reasoning part ended; `text` is complete. */
 export const ReasoningEnded = durable("texts", "session.next.reasoning.ended", 1, {
   assistantMessageID,
   reasoningID: textID,
@@ -58,7 +56,6 @@ export const ReasoningEnded = durable("texts", "session.next.reasoning.ended", 1
   providerMetadata: optional(ProviderMetadata)
 })
 
-/** The model starts to write a call's input. */
 export const ToolInputStarted = durable("calls", "session.next.tool.input.started", 1, {
   assistantMessageID,
   callID,
@@ -123,9 +120,7 @@ export const Retried = durable("steps", "session.next.retried", 1, {
   })
 })
 
-/** A piece of a text part. */
 export const TextDelta = live("session.next.text.delta", { assistantMessageID, textID, delta: Schema.String })
-/** A piece of a reasoning part. */
 export const ReasoningDelta = live("session.next.reasoning.delta", {
   assistantMessageID,
   reasoningID: textID,

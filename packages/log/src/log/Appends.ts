@@ -8,7 +8,7 @@ import * as SqlError from "@effect/sql/SqlError"
 import { Array as Arr, Cause, Effect, Either, Exit, Option } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { EventID, SessionID } from "../domain/Identifiers.ts"
-import type { Encoded } from "../events/Registry.ts"
+import type { EncodedEvent } from "../events/Registry.ts"
 import type { DurableType, SessionEvent } from "../events/SessionEvents.ts"
 import { join } from "../projection/Change.ts"
 import { project } from "../projection/Projection.ts"
@@ -41,10 +41,9 @@ export interface Projector {
 
 export interface EncodedDraft {
   readonly type: DurableType
-  readonly encoded: Encoded
+  readonly encoded: EncodedEvent
 }
 
-/** Where appends are written. */
 export interface Target {
   readonly sql: SqlClient.SqlClient
   readonly projectors: ReadonlyArray<Projector>
@@ -53,7 +52,6 @@ export interface Target {
   readonly idAt: (created: number, position: number) => EventID
 }
 
-/** An append that waits in the queue. */
 export interface Request {
   readonly sessionID: SessionID
   readonly drafts: NonEmptyReadonlyArray<EncodedDraft>
@@ -87,7 +85,6 @@ export type Result = Exit.Exit<Commit, Failure>
 const refused = (sessionID: SessionID, { details, table }: { readonly details: string; readonly table: string }) =>
   new EventRefused({ sessionID, table, details })
 
-/** Recognizes the refusals that `writeRows` throws. */
 export const isEventRefused = (thrown: unknown): thrown is EventRefused => thrown instanceof EventRefused
 
 /** Writes the projections of the events. Throws `EventRefused` if they contradict the rows. */

@@ -195,7 +195,6 @@ export interface CommitHook<out E = never> {
   readonly [CommitHookTypeId]: { readonly _E: Types.Covariant<E> }
 }
 
-/** Preconditions and extra work of an append. */
 export interface AppendOptions<E = never> {
   /** The latest sequence number the decision is based on; -1 for a session without events. */
   readonly expectedSeq?: number
@@ -276,7 +275,6 @@ export type ReadOptions = typeof ReadOptions.Type
 /** One page of a session's events. */
 export const EventPage = Schema.Struct({
   events: Schema.Array(SessionEvent),
-  /** The sequence number of the last row, and the start of the next page. */
   cursor: Schema.Int,
   incarnation: Schema.Int,
   hasMore: Schema.Boolean
@@ -286,7 +284,6 @@ export type EventPage = typeof EventPage.Type
 /** One page of the feed of all sessions. */
 export const FeedPage = Schema.Struct({
   events: Schema.Array(SessionEvent),
-  /** The position of the last row, and the start of the next page. */
   position: Schema.Int,
   hasMore: Schema.Boolean
 })

@@ -189,7 +189,6 @@ export interface NewEvent {
   /** The number of the session. */
   readonly session: number
   readonly seq: number
-  /** The stored name. */
   readonly type: string
   readonly created: number
   readonly checksum: number
@@ -346,7 +345,7 @@ export const toEvent = (raw: Raw): Option.Option<Either.Either<SessionEvent, Eve
   )
 
 /** A decoded page: its events without unknown types, up to the first unreadable row. */
-export interface Decoded {
+export interface DecodedPage {
   readonly events: ReadonlyArray<SessionEvent>
   /** Rows before the unreadable one; all rows if there is none. */
   readonly rows: number
@@ -354,7 +353,7 @@ export interface Decoded {
 }
 
 /** Decodes a page's rows, up to the first unreadable one. */
-export const toEvents = (rows: ReadonlyArray<Raw>): Decoded => {
+export const toEvents = (rows: ReadonlyArray<Raw>): DecodedPage => {
   const events: Array<SessionEvent> = []
   for (const [index, row] of rows.entries()) {
     const event = verifyRow(row)

@@ -50,9 +50,7 @@ export const incarnationOf = (
 
 /** A step of a head over new events. */
 export interface Step {
-  /** The number of new events. */
   readonly count: number
-  /** The number of events that this transaction has numbered and not inserted yet. */
   readonly pending: number
   /** The step is taken only from this sequence number. */
   readonly expectedSeq: number | undefined
@@ -64,7 +62,6 @@ export interface Step {
   readonly parameters?: Parameters | undefined
 }
 
-/** A head after a step, and the last position before the new events. */
 export type Taken = Moved & { readonly position: number; readonly value?: string | number | null }
 
 const lastPosition = "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'event'), 0)"
@@ -119,7 +116,6 @@ export const begin = (statements: Statements, sessionID: string, { count, pendin
   return { ...moved, position }
 }
 
-/** A session's head and owner. */
 export interface Head {
   readonly seq: number
   readonly owner_id: string | null

@@ -17,7 +17,6 @@ const limit = 1_048_576
 interface OpenTexts {
   /** Records appended events. */
   readonly appended: (events: ReadonlyArray<SessionEvent>) => void
-  /** Records a published delta. */
   readonly published: (event: LiveEvent) => void
   /** Drops a removed session. */
   readonly forget: (sessionID: SessionID) => void

@@ -47,7 +47,7 @@ const split = (text: string): readonly [number: number, rest: string] => {
 }
 
 /** How the rows of one session and type are read. */
-interface Kind {
+interface RowKind {
   /** The stored name; undefined if the number has none. */
   readonly stored: string | undefined
   /** Undefined for a name that this build does not know. */
@@ -57,20 +57,20 @@ interface Kind {
 
 /** Finds kinds by session and number, for types with the names. */
 const makeKinds = (names: Readonly<Record<string, string>>) => {
-  const sessions = new Map<unknown, Map<unknown, Kind>>()
+  const sessions = new Map<unknown, Map<unknown, RowKind>>()
   let current: unknown
-  let kinds = new Map<unknown, Kind>()
-  return (session: unknown, type: unknown): Kind => {
+  let kinds = new Map<unknown, RowKind>()
+  return (session: unknown, type: unknown): RowKind => {
     if (session !== current) {
       current = session
-      kinds = sessions.get(session) ?? new Map<unknown, Kind>()
+      kinds = sessions.get(session) ?? new Map<unknown, RowKind>()
       sessions.set(session, kinds)
     }
     const known = kinds.get(type)
     if (known !== undefined) return known
     const stored = names[String(type)]
     const codec = stored === undefined ? undefined : Registry.codecOf(stored)
-    const kind: Kind = { stored, codec, hash: kindHash(String(session), stored ?? "") }
+    const kind: RowKind = { stored, codec, hash: kindHash(String(session), stored ?? "") }
     kinds.set(type, kind)
     return kind
   }
@@ -90,8 +90,7 @@ interface RowContext {
 }
 
 /** Decoded rows. */
-interface Decoded {
-  /** The events without unknown types, up to the first row that is long or unreadable. */
+interface DecodedRows {
   readonly events: ReadonlyArray<SessionEvent>
   /** How many rows were read, those of unknown types included. */
   readonly read: number
@@ -104,8 +103,8 @@ interface Decoded {
 }
 
 /** A row without its payload. */
-interface Place {
-  readonly kind: Kind
+interface RowHead {
+  readonly kind: RowKind
   readonly position: number
   readonly seq: number
   readonly id: EventID
@@ -114,7 +113,7 @@ interface Place {
 }
 
 /** Decodes a verified row; undefined for a type that this build does not know. Throws if its payload does not decode. */
-const eventOf = (place: Place | undefined, payload = ""): SessionEvent | undefined => {
+const eventOf = (place: RowHead | undefined, payload = ""): SessionEvent | undefined => {
   if (place?.kind.codec === undefined) return undefined
   const { created, id, position, seq, sessionID } = place
   const { codec } = place.kind
@@ -128,16 +127,16 @@ const invalid = "its id, session or type is not valid"
 const changed = "its checksum differs: the row was changed after it was written"
 
 /** Decodes the rows up to the first one that is long or unreadable. */
-const decodeRows = (rows: ReadonlyArray<PageRow>, shared: RowContext): Decoded => {
+const decodeRows = (rows: ReadonlyArray<PageRow>, shared: RowContext): DecodedRows => {
   const { firstType, limit, of } = shared
   const kindOf = makeKinds(shared.names)
   const idAt = EventRow.makeEventIds(shared.identity)
   const sessionAt = (at: number): unknown => (of === undefined ? rows[at]?.[5] : of.sessionID)
   const seqAt = (at: number): unknown => (of === undefined ? rows[at]?.[6] : of.after + 1 + at)
-  const kindAt = (at: number): Kind => kindOf(sessionAt(at), at === 0 ? firstType : rows[at]?.[1])
+  const kindAt = (at: number): RowKind => kindOf(sessionAt(at), at === 0 ? firstType : rows[at]?.[1])
 
   /** The row's place; undefined if it is not valid. */
-  const placeOf = (row: PageRow, at: number): Place | undefined => {
+  const placeOf = (row: PageRow, at: number): RowHead | undefined => {
     // By index: destructuring an array goes through its iterator, which costs as much as an object.
     const place = row[0]
     const created = row[2]
@@ -161,7 +160,7 @@ const decodeRows = (rows: ReadonlyArray<PageRow>, shared: RowContext): Decoded =
     })
   }
 
-  const places: Array<Place> = []
+  const places: Array<RowHead> = []
   const [hashes, payloads, checksums]: [Array<number>, Array<string>, Array<number>] = [[], [], []]
   let stopped: EventUnreadable | undefined
   for (const row of rows) {
@@ -283,7 +282,7 @@ export const countSound = (rows: Summed): number => {
 }
 
 /** Verified and decoded rows, and what their snapshot says about the log. */
-export interface Page extends Decoded {
+export interface Page extends DecodedRows {
   /** How many rows were found, whether or not they were read. */
   readonly found: number
   /** Pages of a session: a row directly follows the cursor, so that the session's head is known. */

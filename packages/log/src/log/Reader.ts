@@ -55,16 +55,16 @@ export const head = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
 const cursorOf = (after: number | undefined, start: number): number => Math.floor(after ?? start)
 
 /** A place in a session. The incarnation is the previous page's or the caller's, if known. */
-type Place = {
+type SessionCursor = {
   readonly sessionID: SessionID
   readonly after: number
   readonly incarnation: number | undefined
 }
 
-const removed = ({ sessionID }: Place) => new SessionNotFound({ sessionID, removed: true })
+const removed = ({ sessionID }: SessionCursor) => new SessionNotFound({ sessionID, removed: true })
 
 /** Checks the place against the session's head, if the rows do not follow it contiguously. */
-const checkPlace = (sql: SqlClient.SqlClient, place: Place) =>
+const checkPlace = (sql: SqlClient.SqlClient, place: SessionCursor) =>
   head(sql, place.sessionID).pipe(
     Effect.catchTag("SessionNotFound", (error) => (place.incarnation === undefined ? error : removed(place))),
     Effect.flatMap((found): Effect.Effect<Head, SessionNotFound | CursorAhead | CursorExpired> => {
@@ -75,7 +75,7 @@ const checkPlace = (sql: SqlClient.SqlClient, place: Place) =>
     })
   )
 
-const page = (sql: SqlClient.SqlClient, place: Place, most: number): Effect.Effect<SessionPage, ReadError> =>
+const page = (sql: SqlClient.SqlClient, place: SessionCursor, most: number): Effect.Effect<SessionPage, ReadError> =>
   Effect.gen(function* () {
     const { after, sessionID } = place
     for (let empty = false; ; empty = true) {
@@ -96,7 +96,7 @@ const page = (sql: SqlClient.SqlClient, place: Place, most: number): Effect.Effe
   })
 
 /** A gap that pruning did not make: something outside Daybook changed the file. */
-const missing = ({ after, sessionID }: Place): EventUnreadable =>
+const missing = ({ after, sessionID }: SessionCursor): EventUnreadable =>
   new EventUnreadable({ sessionID, seq: after + 1, type: "unknown", details: "the row is missing" })
 
 type FeedError = CursorExpired | EventUnreadable | LogUnavailable
@@ -122,7 +122,7 @@ const feedPage = (
 
 export const read = (sql: SqlClient.SqlClient) =>
   Effect.fn("EventLog.read")(function* (options: From & { readonly limit?: number | undefined }) {
-    const place: Place = {
+    const place: SessionCursor = {
       sessionID: options.sessionID,
       after: cursorOf(options.after, -1),
       incarnation: options.incarnation

@@ -1,7 +1,7 @@
 /**
  * Removes sessions, erases their rows in steps, and lists removed sessions. A removed session whose rows still exist
  * has no id, so no look-up finds it. Spec: LG-17, LG-19, LG-44, LG-51, LG-52, LG-60 in specs/log.md, SE-20 in
- * specs/search.md.
+ * specs/storage.md.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"

@@ -45,7 +45,7 @@ export const sameJson = (a: unknown, b: unknown): boolean => Equal.equals(canoni
 const refuse = (event: ForeignEvent, reason: ReplayRefused["reason"], details: string) =>
   new ReplayRefused({ reason, sessionID: String(event.sessionID), seq: event.seq, details })
 
-type Checked = readonly [ForeignEvent, Registry.Decoded]
+type Checked = readonly [ForeignEvent, Registry.DecodedEvent]
 
 /** Validates without the database: envelopes, payloads, a single session, no gaps and no repeated ids. */
 export const check = (

@@ -211,7 +211,6 @@ const makeReads = (sql: SqlClient.SqlClient, tails: Tails.Tails) =>
     )
   })
 
-/** Copies events of other logs. */
 const makeReplay = (target: Target, tails: Tails.Tails): Pick<typeof EventLog.Service, "replay" | "claimReplay"> => ({
   replay: Effect.fn("EventLog.replay")(function* (events, replayOptions = {}) {
     const checked = yield* Replay.check(events)
@@ -284,5 +283,4 @@ const make = Effect.fnUntraced(function* (options: Options) {
   })
 })
 
-/** The event log over the database in the context. */
 export const layer = (options: Options = {}) => Layer.scoped(EventLog, make(options))

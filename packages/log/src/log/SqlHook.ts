@@ -56,7 +56,6 @@ const valueOf = (statements: Statements, sessionID: SessionID, value: string): H
   return statements.all<{ readonly value: HeadValue }>(text, [sessionID])[0]?.value ?? null
 }
 
-/** The check of a hook. A hook of another kind of log is a defect. */
 const checkOf = <E>(hook: CommitHook<E>): Check<E> => {
   if (hook instanceof SqlHook) return hook.check
   throw new TypeError("this commit hook belongs to another kind of event log")

@@ -178,7 +178,6 @@ class FollowedTail implements Tail {
   }
 }
 
-/** The cursors of tails. */
 export interface Readers {
   /** Sequence numbers of the session. */
   readonly session: ReadonlyArray<number>

@@ -75,7 +75,6 @@ export const snapshotOf = (path: string): Effect.Effect<Connection.Database, Bac
     (db) => Effect.sync(() => db.close())
   )
 
-/** Reads a single number. */
 const numberOf = (db: Connection.Database, text: string): number => {
   const value = db.prepare(text).pluck().get()
   return typeof value === "number" ? value : 0
@@ -115,7 +114,6 @@ const headsOf = (db: Connection.Database): Heads => {
   return { sessions, position, digest: hash.digest("hex") }
 }
 
-/** Blocks this thread: the driver's steps leave no other way to pause. */
 const pause = (ms: number): void => {
   if (ms >= 1) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
@@ -231,14 +229,12 @@ const existsAlready = (path: string): BackupFailed =>
 export interface BackupOptions {
   readonly database: string
   readonly file: string
-  /** Replaces an existing file. */
   readonly force?: boolean
   /** Also checks every event and row of the copy, as `Doctor.verify` does. */
   readonly verify?: boolean
   readonly onProgress?: OnProgress
 }
 
-/** A complete copy. */
 export interface BackupResult extends Heads {
   readonly file: string
   readonly bytes: number
@@ -292,7 +288,6 @@ export const backup = Effect.fn("Backup.backup")(function* (options: BackupOptio
   return { ...heads, file, bytes: yield* sizeOf(file) } satisfies BackupResult
 }, Effect.scoped)
 
-/** What to put back. */
 export interface RestoreOptions {
   /** A file that `backup` made, or any Daybook database. It is not changed. */
   readonly file: string
@@ -303,7 +298,6 @@ export interface RestoreOptions {
 /** A restored database. */
 export interface RestoreResult extends Heads {
   readonly database: string
-  /** Where the replaced database is; absent if there was none. */
   readonly aside?: string
 }
 

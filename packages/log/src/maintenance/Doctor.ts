@@ -26,7 +26,7 @@ import { created, selectSessions, writePage, writeSession } from "./Rebuild.ts"
 // refers to.
 
 /** What was found up to the floor. */
-export interface Below {
+export interface FloorCheck {
   readonly problems: ReadonlyArray<string>
   /** The state at the floor; undefined if there is no floor, or if it cannot be read. */
   readonly base: (SessionBase & { readonly position: number }) | undefined
@@ -125,7 +125,7 @@ const checkReferences = Effect.fnUntraced(function* (sql: Sql, sessionID: Sessio
 })
 
 /** Compares the state at the floor with the blocks: the event at the floor and that of the epoch are always kept. */
-const checkBase = ({ position, row }: NonNullable<Below["base"]>, kept: Uint8Array, last: Position) => {
+const checkBase = ({ position, row }: NonNullable<FloorCheck["base"]>, kept: Uint8Array, last: Position) => {
   const floor = kept.length - 1
   const problems: Array<string> = []
   const isHeld = (seq: number) => ((kept[seq] ?? 0) & held) !== 0
@@ -142,7 +142,7 @@ const checkBelow = Effect.fnUntraced(function* (
   sql: Sql,
   sessionID: SessionID,
   floor: number
-): Effect.fn.Return<Below, SqlError.SqlError> {
+): Effect.fn.Return<FloorCheck, SqlError.SqlError> {
   if (floor < 0) return { problems: [], base: undefined }
   const unreadable: Array<string> = []
   const base = yield* Effect.catchTag(selectBase(sql, sessionID, floor), "EventUnreadable", ({ details }) =>
@@ -155,7 +155,6 @@ const checkBelow = Effect.fnUntraced(function* (
   return { problems: [...unreadable, ...problems, ...ofBase, ...references], base }
 })
 
-/** One problem of the database. */
 export interface Finding {
   /** `error`: something is lost or wrong. `warning`: nothing is lost, but the build or a setting does not fit. */
   readonly severity: "error" | "warning"

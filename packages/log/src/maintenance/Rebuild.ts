@@ -1,8 +1,8 @@
 /**
  * Rebuilds the projected tables from the event rows alone, page by page, with the fold and the writer that appends use.
  * A pruned session starts from the state at its floor, and its rows up to the floor stay: no later event changes them.
- * Rows that the fold does not own stay too: rows of extra projectors. Spec: PJ-8, PJ-12 in specs/projections.md, RT-15
- * in specs/retention.md (RP-7).
+ * Rows that the fold does not own stay too: rows of extra projectors. Spec: PJ-8, PJ-12 in specs/storage.md, RT-15
+ * in specs/log.md (RP-7).
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
@@ -29,7 +29,6 @@ export interface Rebuilt {
 
 const nothing: Rebuilt = { sessions: 0, events: 0 }
 
-/** The column with the sequence number of the event that created a row. */
 export const created = {
   session_instruction: "seq",
   session_leaf: "seq",
@@ -39,7 +38,6 @@ export const created = {
   session_input: "admitted_seq"
 } as const satisfies { readonly [Name in Exclude<TableName, "session">]: string }
 
-/** Writes the session's row over the present one. */
 export const writeSession = (sql: SqlClient.SqlClient, row: AnyRow) => {
   const { columns } = tables.session
   return sql.unsafe(

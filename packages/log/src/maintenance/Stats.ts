@@ -17,7 +17,6 @@ export { DayStats, SessionStats, Stats, TableStats, TypeStats } from "../domain/
 /** What to measure. */
 export interface StatsOptions {
   readonly database: string
-  /** Only this session's events. */
   readonly sessionID?: string | undefined
   /** Reads everything, however large the database is. */
   readonly exact?: boolean
@@ -111,7 +110,6 @@ const turn = (rows: Iterator<unknown>, take: (row: unknown) => void): boolean =>
   return false
 }
 
-/** Takes all rows of a query in turns. */
 const eachRow = (path: string, query: () => IterableIterator<unknown>, take: (row: unknown) => void) =>
   Effect.acquireUseRelease(
     attempt(path, query),

@@ -4,9 +4,9 @@
  * joined changes equals applying each change (PJ-11).
  */
 import { Either } from "effect"
-import { type Rows, type TableName, tableNames, tables, type Value } from "./Tables.ts"
+import { type Rows, type TableName, tables, type Value } from "./Tables.ts"
 
-/** Converts values to the contents of columns. */
+// Converts values to the contents of columns.
 
 /** The content of a JSON column. */
 export const json = (value: unknown): string => JSON.stringify(value)
@@ -52,7 +52,6 @@ export type Joined = {
   readonly [Name in TableName]: { readonly inserts: Map<string, AnyRow>; readonly updates: Map<string, AnyUpdate> }
 }
 
-/** The identity of a row within its table. */
 export const keyOf = (table: TableName, row: AnyRow): string =>
   tables[table].key.map((column) => String(row[column])).join("\n")
 
@@ -130,7 +129,3 @@ export const join = (changes: Iterable<Change>): Either.Either<Joined, Refusal> 
   }
   return Either.right(joined)
 }
-
-/** Whether there is anything to write. */
-export const isEmpty = (joined: Joined): boolean =>
-  tableNames.every((name) => joined[name].inserts.size === 0 && joined[name].updates.size === 0)

@@ -13,11 +13,9 @@ import { type Rows, type TableName, tableNames } from "./Tables.ts"
 type RowMaps = { readonly [Name in TableName]: Map<string, AnyRow> }
 
 interface MemoryIndexes {
-  /** The first rule that the changes would break. */
   readonly refusal: (joined: Joined) => Refusal | undefined
   /** Indexes a loaded row. */
   readonly load: (table: TableName, row: AnyRow) => void
-  /** Indexes the changes. Call it before they are applied to the maps. */
   readonly update: (joined: Joined) => void
 }
 

@@ -9,9 +9,15 @@ import type { InputRow, MessageRow, PartRow } from "./Tables.ts"
 // The changes to `session_part`: one row per part of an answer, shell output, or edit for the model. A shell's output
 // has its call id as message id, because the event that ends it names no message.
 
-type Kind = "text" | "reasoning" | "tool" | "shell" | "edit"
+type PartKind = "text" | "reasoning" | "tool" | "shell" | "edit"
 
-const opened = (event: SessionEvent, messageID: string, kind: Kind, key: string, row: Partial<PartRow>): Change => ({
+const opened = (
+  event: SessionEvent,
+  messageID: string,
+  kind: PartKind,
+  key: string,
+  row: Partial<PartRow>
+): Change => ({
   op: "insert",
   table: "session_part",
   row: {
@@ -32,7 +38,13 @@ const opened = (event: SessionEvent, messageID: string, kind: Kind, key: string,
   }
 })
 
-const updated = (event: SessionEvent, messageID: string, kind: Kind, key: string, set: Partial<PartRow>): Change => ({
+const updated = (
+  event: SessionEvent,
+  messageID: string,
+  kind: PartKind,
+  key: string,
+  set: Partial<PartRow>
+): Change => ({
   op: "update",
   table: "session_part",
   key: { message_id: plain(messageID), kind, key: plain(key), session_id: event.sessionID },
@@ -123,19 +135,19 @@ export const inputAdmitted = (
   }
 })
 
-type Taken = EventOfType<"session.next.prompt.promoted" | "session.next.prompt.withdrawn">
+type PromptEnd = EventOfType<"session.next.prompt.promoted" | "session.next.prompt.withdrawn">
 
-const taken = (event: Taken, set: Partial<InputRow>): Change => ({
+const taken = (event: PromptEnd, set: Partial<InputRow>): Change => ({
   op: "update",
   table: "session_input",
   key: { id: event.data.messageID, session_id: event.sessionID },
   set
 })
 
-export const inputPromoted = (event: Taken): Change => taken(event, { promoted_seq: event.seq })
+export const inputPromoted = (event: PromptEnd): Change => taken(event, { promoted_seq: event.seq })
 
 /** `promoted_seq` is set once, so only one of promotion and withdrawal succeeds. */
-export const inputWithdrawn = (event: Taken): Change =>
+export const inputWithdrawn = (event: PromptEnd): Change =>
   taken(event, { promoted_seq: event.seq, withdrawn_seq: event.seq })
 
 // The changes to `session_leaf` and `session_label`: moves of the leaf, and labels of messages.
@@ -201,9 +213,9 @@ export const stepStarted = (event: EventOfType<"session.next.step.started">): Ch
 export const branchSummarized = (event: EventOfType<"session.next.branch.summarized">): Change =>
   message(event, event.data.messageID, "branch-summary")
 
-type Ended = EventOfType<"session.next.step.ended" | "session.next.step.failed">
+type StepEnd = EventOfType<"session.next.step.ended" | "session.next.step.failed">
 
-export const stepSettled = (event: Ended): Change => ({
+export const stepSettled = (event: StepEnd): Change => ({
   op: "update",
   table: "session_message",
   key: { id: event.data.assistantMessageID, session_id: event.sessionID },

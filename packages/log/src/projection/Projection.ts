@@ -1,7 +1,7 @@
 /**
  * Folds one event into row changes. Pure and total over the event types: no clock, no ids, no database. It never reads:
  * an event carries everything the fold needs (EV-9). Each group of tables has its changes in a file of its own.
- * Spec: specs/projections.md.
+ * Spec: specs/storage.md.
  */
 import type { EventIn, SessionEvent } from "../events/SessionEvents.ts"
 import { type Change, json, plain } from "./Change.ts"

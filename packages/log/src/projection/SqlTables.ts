@@ -47,7 +47,6 @@ export type SessionKeys = ReadonlyMap<string, number>
 const storedName = (table: TableName, column: string): string =>
   table !== "session" && column === "session_id" ? "session" : column
 
-/** The stored columns of a table. */
 export const columnsOf = (table: TableName): ReadonlyArray<string> =>
   tables[table].columns.map((column) => storedName(table, column))
 
@@ -62,7 +61,6 @@ const values = (rows: ReadonlyArray<AnyRow>, columns: ReadonlyArray<string>): Ar
   return flat
 }
 
-/** Inserts the rows in as few statements as the sizes allow. Returns what `returning` says about each of them. */
 export const insertRows = <Row = never>(
   statements: Statements,
   table: string,

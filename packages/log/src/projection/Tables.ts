@@ -28,7 +28,6 @@ export type SessionRow = {
   readonly activity_id: string | null
   readonly activity_state: string | null
   readonly activity_error: string | null
-  /** The hash of the last request's frame. */
   readonly frame: string | null
   readonly pruned_seq: number | null
   readonly compaction_requested: string | null

@@ -35,7 +35,6 @@ export const Header = Schema.Struct({
   database: Schema.String,
   sessionID: SessionID,
   incarnation: Schema.Int,
-  /** The floor before; the first event follows it. */
   from: Schema.Int,
   /** The floor after, and the last event. */
   to: Schema.Int,
@@ -53,7 +52,6 @@ export const StoredEvent = Schema.Struct({
   id: EventID,
   type: Schema.String,
   created: Schema.Int,
-  /** The payload's JSON, unchanged. */
   data: Schema.String,
   checksum: Schema.Int
 })
@@ -71,7 +69,6 @@ export type End = typeof End.Type
 /** One line of an archive. */
 type Line = Header | StoredEvent | End
 
-/** A line with its end. */
 const lineOf = (line: Line): string => `${JSON.stringify(line)}\n`
 
 const Json = {
@@ -89,7 +86,6 @@ const headerOf = decoding("header of a Daybook archive", Json.header)
 const eventOf = decoding("event on one of its lines", Json.event)
 const endOf = decoding("last line: it was cut off", Json.end)
 
-/** Whether a line is the last one. */
 const isEnd = (text: string): boolean => text.startsWith('{"end":')
 
 /** The name of a session's archive. Two incarnations of one id, and two ranges of one session, have different names. */
@@ -110,7 +106,6 @@ const attempt = <A>(file: string, run: () => Promise<A>): Effect.Effect<A, Archi
 interface Writing {
   /** Adds a page of events. */
   readonly add: (events: ReadonlyArray<StoredEvent>) => Effect.Effect<void, ArchiveUnusable>
-  /** Makes the file durable and gives it its name. Returns its path. */
   readonly finish: Effect.Effect<string, ArchiveUnusable>
 }
 
@@ -208,7 +203,6 @@ const linesOf = (file: string): Stream.Stream<string, ArchiveUnusable> => {
   })
 }
 
-/** Reads the header. */
 const readHeader = (file: string): Effect.Effect<Header, ArchiveUnusable> =>
   Effect.flatMap(Stream.runHead(linesOf(file)), (line) =>
     Either.mapLeft(
@@ -219,7 +213,6 @@ const readHeader = (file: string): Effect.Effect<Header, ArchiveUnusable> =>
 
 type Progress = { readonly hash: Hash; lines: number; events: number; seq: number; ended: boolean }
 
-/** Checks one line; returns its event, if it has one. */
 const checked = (progress: Progress, header: Header, text: string): Either.Either<StoredEvent | undefined, string> =>
   Either.gen(function* () {
     if (progress.ended) return yield* Either.left("it has lines after its end")

@@ -13,7 +13,6 @@ export const brisk: Pace = { share: 0.5, leastPause: Duration.millis(1) }
 /** For the background of a server. */
 export const gentle: Pace = { share: 0.1, leastPause: Duration.millis(10) }
 
-/** Without pauses. */
 export const atOnce: Pace = { share: 1, leastPause: Duration.zero }
 
 /** Runs a step to its end, and then pauses in proportion to the time that it took. */

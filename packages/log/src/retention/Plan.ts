@@ -1,6 +1,6 @@
 /**
  * Finds how far each session's log can be cut, what that removes and what holds it back. It reads no payloads and
- * writes nothing. `Prune.ts` carries a cut out. Spec: RT-1..RT-5 in specs/retention.md.
+ * writes nothing. `Prune.ts` carries a cut out. Spec: RT-1..RT-5 in specs/log.md.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect } from "effect"
@@ -91,11 +91,11 @@ export const selectSubject = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
     ([row]) => row && subjectOf(row)
   )
 
-type Measured = { readonly seq: number; readonly type: string; readonly created: number; readonly bytes: number }
+type EventSize = { readonly seq: number; readonly type: string; readonly created: number; readonly bytes: number }
 
 /** One page of a session's events without their payloads. A type without a name is unknown to every build. */
 const selectMeasured = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number, to: number) =>
-  sql<Measured>`SELECT e.seq, coalesce(t.name, '') AS type, e.created, octet_length(e.data) AS bytes
+  sql<EventSize>`SELECT e.seq, coalesce(t.name, '') AS type, e.created, octet_length(e.data) AS bytes
     FROM event e LEFT JOIN event_type t ON t.type = e.type
     WHERE ${ofSession(sql, sessionID)} AND e.seq > ${after} AND e.seq <= ${to} ORDER BY e.seq LIMIT ${pageSize}`
 
@@ -125,7 +125,7 @@ interface Scan {
   readonly free: Reached
 }
 
-const scanned = (scan: Scan, { bytes, seq, type }: Measured, held: number): Scan => {
+const scanned = (scan: Scan, { bytes, seq, type }: EventSize, held: number): Scan => {
   const open = openAfter(scan.open, type)
   const sum = { to: seq, events: scan.sum.events + 1, bytes: scan.sum.bytes + bytes }
   if (!isSafe(open, type)) return { ...scan, open, sum }
@@ -190,10 +190,10 @@ export const nothingOpen: Open = {
   unknown: false
 }
 
-type Counted = Exclude<keyof Open, "unknown">
+type OpenKind = Exclude<keyof Open, "unknown">
 
 /** What each type opens (+1) or closes (-1). */
-const effects: { readonly [Type in DurableType]: readonly [counted: Counted, by: 1 | -1] | undefined } = {
+const effects: { readonly [Type in DurableType]: readonly [counted: OpenKind, by: 1 | -1] | undefined } = {
   "session.created": undefined,
   "session.next.addressed": undefined,
   "session.next.agent.switched": undefined,

@@ -47,7 +47,6 @@ export interface Step {
 
 export interface PruneOptions {
   readonly pace: Pace
-  /** The folder of archives; without it, none is written. */
   readonly archive?: string | undefined
   /** Called after each step. */
   readonly progress?: (step: Step) => Effect.Effect<void>
@@ -70,7 +69,6 @@ const isUnchanged = (sql: Sql, { floor, incarnation, sessionID }: Subject) =>
     (rows): Effect.Effect<void, PruneLost> => (rows.length === 1 ? Effect.void : new PruneLost({ sessionID }))
   )
 
-/** Claims a session as it was planned. */
 export const claim = (sql: Sql, subject: Subject) => {
   const token = randomUUID()
   return retryBusy(
@@ -255,7 +253,6 @@ const stepBlocks = 16
 
 type Sized = { readonly seq: number; readonly bytes: number }
 
-/** The last event of the next step; undefined if none is left. */
 const stepEnd = (rows: ReadonlyArray<Sized>): number | undefined => {
   let bytes = 0
   const over = rows.findIndex((row) => (bytes += row.bytes) > stepBytes)

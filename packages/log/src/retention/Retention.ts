@@ -1,7 +1,7 @@
 /**
  * Prunes sessions to bounds on age, place or the size of the file, the longest unused session first, and puts archives
  * back. `Plan.ts` finds what can go, `Prune.ts` removes it, `Space.ts` gives free pages back. Spec: RT-23, RT-24,
- * RT-40..RT-42 in specs/retention.md.
+ * RT-40, RT-41 in specs/log.md.
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
@@ -43,8 +43,7 @@ import * as Space from "./Space.ts"
 
 // Puts an archive's events back at their positions, below the floor, until one transaction lowers the floor.
 
-/** What was put back. */
-interface Restored {
+interface RestoredArchive {
   readonly header: Header
   readonly events: number
 }
@@ -132,7 +131,7 @@ export const restore = Effect.fn("Retention.restore")(function* (file: string, o
   const claimed = yield* claim(sql, subject)
   yield* putBack(sql, claimed, archive, options)
   yield* sweepMoved(sql, claimed, header.from, options)
-  return { header, events } satisfies Restored
+  return { header, events } satisfies RestoredArchive
 }, typed)
 
 /** Which events may go. */
@@ -170,7 +169,6 @@ const readersOf =
 export interface Outcome {
   readonly sessions: number
   readonly events: number
-  /** Bytes of the file before and after, without the write-ahead log. */
   readonly before: number
   readonly after: number
   readonly archives: ReadonlyArray<string>
@@ -236,7 +234,6 @@ export interface RunOptions extends PruneOptions {
   readonly starts?: (cut: Cut) => Effect.Effect<void>
   /** Called when a session is pruned. */
   readonly pruned?: (cut: Cut) => Effect.Effect<void>
-  /** Called with the number of free pages given back. */
   readonly freed?: (pages: number) => Effect.Effect<void>
 }
 
@@ -309,7 +306,6 @@ export interface Policy {
   readonly maxSize?: number | undefined
   /** The folder of archives. */
   readonly archive?: string | undefined
-  /** How gently; by default a tenth of the time. */
   readonly pace?: Pace
   /** The pause between two runs; by default an hour. */
   readonly every?: Duration.DurationInput

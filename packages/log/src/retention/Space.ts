@@ -8,7 +8,6 @@ import { Effect } from "effect"
 import { immediately, retryBusy } from "../storage/Transaction.ts"
 import { paced, type Pace } from "./Pace.ts"
 
-/** The database's pages. */
 export interface Space {
   readonly pageSize: number
   readonly pages: number

@@ -20,7 +20,6 @@ export interface Document {
   readonly messageID?: string
   /** The call that it belongs to. */
   readonly callID?: string
-  /** The tool, if the event names it. */
   readonly tool?: string
 }
 
@@ -48,9 +47,9 @@ const shown = (content: Content): string =>
     .flatMap((part) => (part.type === "text" ? [part.text] : part.name === undefined ? [] : [part.name]))
     .join("\n")
 
-type Found = Pick<Document, "role" | "text" | "messageID" | "callID" | "tool">
+type DocumentText = Pick<Document, "role" | "text" | "messageID" | "callID" | "tool">
 
-const found = (event: SessionEvent): Found | undefined => {
+const found = (event: SessionEvent): DocumentText | undefined => {
   switch (event.type) {
     case "session.next.prompt.admitted":
     case "session.next.prompted":

@@ -50,7 +50,6 @@ const modelOf = (event: SessionEvent): string =>
 /** The blocks of a session. */
 type BlocksOf = (sessionID: SessionID) => Blocks
 
-/** The models of messages, by message, and the tools of calls whose rows are in blocks, by message and call. */
 const selectNames = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   documents: ReadonlyArray<Document>,
@@ -177,7 +176,6 @@ const settle = Effect.fnUntraced(function* ({ index, log }: Places) {
 
 type Key = { readonly position: number; readonly bytes: number }
 
-/** The next events with documents, as many as a step may read, and the position after them. */
 const selectNext = Effect.fnUntraced(function* (log: SqlClient.SqlClient, after: number, head: number) {
   const end = Math.min(after + span, head)
   const keys = yield* log<Key>`SELECT position, octet_length(data) AS bytes FROM event

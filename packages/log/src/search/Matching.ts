@@ -1,6 +1,6 @@
 /**
  * Selects what matches a query: sessions by title, folder or name from the log, documents from the index. Spec:
- * SE-30..SE-42 in specs/search.md.
+ * SE-30..SE-42 in specs/storage.md.
  */
 import { realpathSync } from "node:fs"
 import { resolve } from "node:path"
@@ -15,7 +15,6 @@ import { matchText, phraseText, type Query } from "./Query.ts"
 
 // Orders matching documents by relevance and recency, and groups them by session.
 
-/** A matching document. */
 export interface Candidate {
   readonly position: number
   readonly session: number

@@ -1,12 +1,12 @@
 /**
  * Reads a query of words and filters, and writes it in the language of FTS5. Every text is a query or a clear error; no
- * text is a syntax error of FTS5. Pure. Spec: SE-30..SE-35.
+ * text is a syntax error of FTS5. Pure. Spec: SE-30..SE-34.
  */
 import { Either } from "effect"
 import { InvalidInput } from "../domain/InvalidInput.ts"
 import { Role } from "./Document.ts"
 
-/** Prepares texts for the index's tokenizer. The same steps apply to indexed texts and to queries. Pure. Spec: SE-12. */
+// Prepares texts for the index's tokenizer. The same steps apply to indexed texts and to queries. Pure. Spec: SE-12.
 
 /** Scripts that are written without spaces between words. */
 const unspaced =
@@ -54,7 +54,6 @@ export interface Query {
   readonly before: number | undefined
 }
 
-/** Longest query, in characters, and most words and filters. */
 export const [lengthLimit, itemLimit] = [1_000, 32]
 
 const filters = ["tool", "model", "role", "session", "title", "cwd", "after", "before"] as const

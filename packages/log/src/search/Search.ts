@@ -1,6 +1,6 @@
 /**
  * Searches the texts of all sessions: prompts, answers, reasoning, tool calls and results. Contract; the implementation
- * is `SqlSearch.ts`. Spec: specs/search.md.
+ * is `SqlSearch.ts`. Spec: specs/storage.md.
  *
  * @module @daybook/log/search/Search
  */
@@ -29,7 +29,6 @@ export type SearchOptions = typeof SearchOptions.Type
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
-/** One text that matches. */
 export const SearchHit = Schema.Struct({
   /** The sequence number of its event in the session. */
   seq: Schema.Int,
@@ -53,7 +52,6 @@ export const SearchedSession = Schema.Struct({
   sessionID: SessionID,
   title: optional(Schema.String),
   directory: Schema.String,
-  /** Number of its texts among the ranked ones. */
   matches: Schema.Int,
   /** The best of them, at most three, the best first. */
   hits: Schema.Array(SearchHit)
@@ -72,7 +70,6 @@ export type SearchPage = typeof SearchPage.Type
 
 /** Which prompts to list. */
 export const PromptsOptions = Schema.Struct({
-  /** Words that the prompts' words begin with; all must match. Default: every prompt. */
   words: Schema.optional(Schema.String),
   /** Only prompts of sessions in this folder, by its canonical path. */
   directory: Schema.optional(Schema.String),
@@ -101,16 +98,13 @@ export type PromptsPage = typeof PromptsPage.Type
 
 /** How far the index is. */
 export const SearchProgress = Schema.Struct({
-  /** Events up to this position are indexed. */
   position: Schema.Int,
-  /** The position of the log's last event. */
   head: Schema.Int
 })
 export type SearchProgress = typeof SearchProgress.Type
 
 /** How to index. */
 export interface UpdateOptions {
-  /** Whether to pause between steps, so that indexing takes at most a quarter of the time. Default: false. */
   readonly gently?: boolean
   /** Called after each step. */
   readonly onProgress?: (progress: SearchProgress) => Effect.Effect<void>
@@ -130,7 +124,6 @@ export class Search extends Context.Tag("@daybook/log/Search")<
     readonly update: (options?: UpdateOptions) => Effect.Effect<SearchProgress, LogUnavailable>
     /** Empties the index and builds it again from the log (SE-5). */
     readonly rebuild: (options?: UpdateOptions) => Effect.Effect<SearchProgress, LogUnavailable>
-    /** How far the index is. */
     readonly progress: Effect.Effect<SearchProgress, LogUnavailable>
   }
 >() {}

@@ -1,6 +1,6 @@
 /**
  * Implements search on the log's database and its index: queries, snippets, and the history of prompts. Contract:
- * `Search.ts`. Spec: SE-2, SE-6, SE-43, SE-50..SE-53 in specs/search.md.
+ * `Search.ts`. Spec: SE-2, SE-6, SE-43, SE-50..SE-53 in specs/storage.md.
  */
 import * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlClient from "@effect/sql/SqlClient"
@@ -37,7 +37,7 @@ import {
 // Reads the texts of indexed documents back from the log, also those that retention moved to blocks.
 
 /** Where a document's event is. */
-export interface Place {
+export interface EventPlace {
   readonly sessionID: SessionID
   readonly seq: number
   readonly position: number
@@ -46,7 +46,7 @@ export interface Place {
 /** The documents by position. Those whose event cannot be read are absent. */
 const readDocuments = (
   log: SqlClient.SqlClient,
-  places: ReadonlyArray<Place>
+  places: ReadonlyArray<EventPlace>
 ): Effect.Effect<ReadonlyMap<number, Document>, SqlError> =>
   Effect.gen(function* () {
     const positions = JSON.stringify(places.map(({ position }) => position))
@@ -167,7 +167,6 @@ export const prompts = Effect.fnUntraced(function* (
 
 // Shows the matches of a text in their surroundings, with the tokenizer that built the index.
 
-/** Words of a snippet, and its most characters. */
 const [wordLimit, charLimit] = [24, 320]
 
 /** Invisible characters that no word has. */
@@ -188,7 +187,6 @@ export const openTable = Effect.gen(function* () {
   return sql
 }).pipe(Effect.provide(Reactivity.layer))
 
-/** Takes the marks out of a text. Texts between marks are on one line. */
 const unmarked = (text: string): Snippet => {
   const marks: Array<readonly [number, number]> = []
   let [snippet, from] = ["", 0]
@@ -278,7 +276,6 @@ interface Connections extends Indexing.Places {
   readonly shown: SqlClient.SqlClient
 }
 
-/** The sessions of a page with their hits. */
 const present = Effect.fnUntraced(function* ({ log, shown }: Connections, groups: ReadonlyArray<Group>, query: Query) {
   const sessions = new Map((yield* selectShown(log, groups)).map((row) => [row.session, row]))
   // A session without a row was removed after it was indexed.

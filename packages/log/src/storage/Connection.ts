@@ -46,14 +46,12 @@ export type Parameters = ReadonlyArray<string | number | null>
 export interface Statements {
   /** The rows of a query. */
   readonly all: <Row>(text: string, parameters: Parameters) => ReadonlyArray<Row>
-  /** The number of rows that a statement changed. */
   readonly run: (text: string, parameters: Parameters) => number
 }
 
 /** A connection that also runs statements directly. */
 export interface DirectConnection extends Connection {
   readonly statements: Statements
-  /** Whether a fiber has reserved the connection. If not, synchronous code may use it: nothing comes between. */
   readonly isReserved: () => boolean
 }
 

@@ -86,7 +86,6 @@ export class ReadSql extends Context.Tag("@daybook/log/ReadSql")<ReadSql, SqlCli
 
 /** Which database to open. */
 export interface DatabaseOptions {
-  /** A path, or `:memory:`. */
   readonly filename: string
 }
 

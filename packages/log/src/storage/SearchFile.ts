@@ -1,7 +1,7 @@
 /**
  * Opens the search index: a database of its own beside the log's, so that indexing never holds the log's lock. It holds
  * terms and places, no text, and can be built again from the log at any time. Removed sessions are
- * erased from it. Spec: SE-1..SE-4, SE-20..SE-22 in specs/search.md.
+ * erased from it. Spec: SE-1..SE-4, SE-20..SE-22 in specs/storage.md.
  */
 import { existsSync, realpathSync, rmSync } from "node:fs"
 import * as Reactivity from "@effect/experimental/Reactivity"
@@ -20,7 +20,6 @@ const applicationID = 0x44617953
 /** Version of tables, tokens and indexed texts. An index of another version is built again. */
 const version = 2
 
-/** The path of the index of a database. */
 export const searchPath = (filename: string): string => {
   try {
     return `${realpathSync(filename)}.search`

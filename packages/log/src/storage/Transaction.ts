@@ -1,6 +1,6 @@
 /**
  * Transactions and synchronous work on a client's connection, and the wait for another process's lock. Every failure of
- * the database is typed. Spec: ST-4, ST-8 in specs/storage.md, CN-19 in specs/consumers.md.
+ * the database is typed. Spec: ST-4, ST-8 in specs/storage.md, CN-19 in specs/log.md.
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
@@ -69,7 +69,6 @@ const busySchedule = Schedule.exponential("5 millis", 1.5).pipe(
   Schedule.upTo("10 seconds")
 )
 
-/** Whether another connection held the lock for too long. */
 export const isBusy = (error: unknown): boolean => error instanceof SqlError.SqlError && reasonOf(error) === "busy"
 
 /**

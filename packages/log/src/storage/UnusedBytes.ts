@@ -134,7 +134,7 @@ const readsAtOnce = 4
 /** Pages of one read, and the most that are found before they are overwritten in one transaction. */
 const [pagesAtOnce, mostFound] = [256, 512]
 
-interface Opened {
+interface OpenDatabase {
   readonly file: number
   readonly filename: string
   readonly layout: Layout
@@ -142,7 +142,7 @@ interface Opened {
 }
 
 /** Reads some pages up to one. Returns the numbers of those with something left in them. */
-const find = Effect.fnUntraced(function* ({ file, layout }: Opened, from: number, through: number) {
+const find = Effect.fnUntraced(function* ({ file, layout }: OpenDatabase, from: number, through: number) {
   const { pageSize, usable } = layout
   const bytes = Buffer.allocUnsafe((through - from + 1) * pageSize)
   const length = yield* onDisk(() => readSync(file, bytes, 0, bytes.length, (from - 1) * pageSize))
@@ -202,7 +202,7 @@ type Step = "overwritten" | "moved" | "prevented"
 /** Overwrites pages in one transaction. It cannot while a reader needs the write-ahead log. */
 const overwriteStep = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
-  { file, filename, layout }: Opened,
+  { file, filename, layout }: OpenDatabase,
   pages: ReadonlyArray<number>
 ) {
   const overwritten = Effect.gen(function* () {
@@ -227,7 +227,7 @@ const openBeside = Effect.fnUntraced(function* (filename: string) {
   const file = yield* onDisk(() => descriptorOf(filename))
   const layout = layoutOf(yield* headerOf(file))
   const pages = yield* onDisk(() => Math.floor(fstatSync(file).size / layout.pageSize))
-  const opened: Opened = { file, filename, layout, pages }
+  const opened: OpenDatabase = { file, filename, layout, pages }
   return pages < mostPages ? opened : undefined
 })
 
@@ -235,7 +235,7 @@ const openBeside = Effect.fnUntraced(function* (filename: string) {
  * Finds and overwrites from the end of the file to its beginning, because a vacuum of another process moves pages, with their
  * unused bytes, towards the beginning. Returns whether nothing prevented it.
  */
-const pass = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, opened: Opened) {
+const pass = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, opened: OpenDatabase) {
   let [top, moves, reads] = [opened.pages, 0, 0]
   let found: ReadonlyArray<number> = []
   for (let through = opened.pages; through > 0;) {

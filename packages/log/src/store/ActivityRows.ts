@@ -183,7 +183,6 @@ export interface Continued {
 /** For an activity that continues nothing. */
 export const nothingContinued: Continued = { wishes: noWishes, opening: [] }
 
-/** The wishes and opening prompts that an activity inherits, before its own first prompts are read. */
 export const selectContinued = (sql: SqlClient.SqlClient, sessionID: SessionID, opening: Opening) =>
   Effect.gen(function* () {
     if (!(yield* goesOn(sql, sessionID, Number.MAX_SAFE_INTEGER, opening))) return nothingContinued

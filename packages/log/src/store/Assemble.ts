@@ -151,7 +151,6 @@ const toPart = (row: PartRow, events: EventsBySeq): Record<string, unknown> => {
 
 const isEdit = ({ kind }: PartRow): boolean => kind === "edit"
 
-/** The events of the edits of a message, in order. */
 const editEvents = (parts: ReadonlyArray<PartRow>, events: EventsBySeq): ReadonlyArray<SessionEvent> =>
   parts.flatMap((part) => (isEdit(part) && part.settled !== null ? [eventAt(events, part.settled)] : []))
 
@@ -258,15 +257,12 @@ const readable = <A>(sessionID: string, messageID: string, decoded: Either.Eithe
 export const sessionOf = (row: SessionRow): Either.Either<Session, MessageUnreadable> =>
   readable(row.id, "", toSession(row))
 
-/** The sessions of rows. */
 export const sessionsOf = (rows: ReadonlyArray<SessionRow>): Either.Either<ReadonlyArray<Session>, MessageUnreadable> =>
   Either.all(rows.map(sessionOf))
 
-/** The input of a row. */
 export const inputOf = (row: InputRow, events: EventsBySeq): Either.Either<Input, MessageUnreadable> =>
   readable(row.session_id, row.id, toInput(row, events))
 
-/** Rows of messages with the rows of their parts and inputs, and the events that hold their content. */
 export interface MessageRows {
   readonly messages: ReadonlyArray<MessageRow>
   readonly parts: ReadonlyArray<PartRow>

@@ -78,7 +78,6 @@ export interface Range {
   readonly through: number
 }
 
-/** The blocks of a session, for one read. */
 export interface Blocks {
   /** The block whose range has this event; undefined if there is none. */
   readonly holding: (seq: number) => Effect.Effect<StoredBlock | undefined, SqlError.SqlError>

@@ -52,7 +52,6 @@ const EventColumns = Schema.Struct({
 })
 type EventColumns = typeof EventColumns.Type
 
-/** `seq` counts from the message's number, the other numbers of events from `seq`. */
 const PartColumns = Schema.Struct({
   message: Numbers,
   kind: Strings,
@@ -344,7 +343,6 @@ export interface OpenBlock {
 
 const all = () => true
 
-/** A decompressed block. Throws if it is not one. */
 const blockOf = (text: Buffer): OpenBlock => {
   const end = text.indexOf("\n")
   const columns: unknown = JSON.parse(text.toString("utf8", 0, end))

@@ -1,6 +1,6 @@
 /**
  * Selects the rows that the model is shown now, or was shown at an earlier step, and where the context of a session is
- * in its log. Spec: CP-49 in specs/compaction.md, RQ-34, CX-26, CX-43, CX-51, CX-53 in specs/context.md (EP-10).
+ * in its log. Spec: CP-49 in specs/context.md, RQ-34, CX-26, CX-43, CX-51, CX-53 in specs/context.md (EP-10).
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as Statement from "@effect/sql/Statement"
@@ -82,7 +82,6 @@ export const marksOf = ({ baseline_seq, compacted_seq, discovered, epoch, incarn
 
 type Head = { readonly seq: number; readonly incarnation: number | null; readonly path: string | null }
 
-/** The messages on the path that the model is shown: around the last checkpoint, and all that follow it. */
 const selectShown = (sql: SqlClient.SqlClient, sessionID: SessionID, path: HistoryPath, baselineSeq: number) =>
   Effect.gen(function* () {
     const boundary = yield* selectCheckpoint(sql, sessionID, path, Number.MAX_SAFE_INTEGER)

@@ -1,7 +1,7 @@
 /**
  * The durable inbox: admitted prompts that wait until a turn promotes them. This file is the contract; `SqlInbox.ts`
  * implements it. An id names one input or message for ever, so that a prompt can be sent again safely.
- * Spec: IB-20..IB-43 in specs/inbox.md (IN-1..IN-12).
+ * Spec: IB-20..IB-43 in specs/sessions.md (IN-1..IN-12).
  */
 import { Context, type Effect } from "effect"
 import type { MessageID, SessionID } from "../domain/Identifiers.ts"
@@ -24,9 +24,7 @@ export interface Admission {
 export interface Prospect {
   /** The log that the session was imported from. */
   readonly imported: ImportedLog | undefined
-  /** The number of waiting inputs. */
   readonly waiting: number
-  /** The id names an input or a message, of any session. */
   readonly taken: boolean
 }
 
@@ -68,7 +66,6 @@ export class Inbox extends Context.Tag("@daybook/log/Inbox")<
     readonly waiting: (sessionID: SessionID, options: WaitingOptions) => Effect.Effect<ReadonlyArray<Input>, StoreError>
     /** The number of waiting inputs. */
     readonly count: (sessionID: SessionID) => Effect.Effect<number, LogUnavailable>
-    /** Whether a drain has work: a waiting input or a requested compaction. */
     readonly hasWork: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
     /** The sessions with waiting inputs, in id order. */
     readonly sessions: Effect.Effect<ReadonlyArray<Session>, StoreError>

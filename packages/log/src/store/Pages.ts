@@ -5,7 +5,6 @@ import { SessionID } from "../domain/Identifiers.ts"
 import { AnyNumber } from "../domain/Json.ts"
 import { Message, Session } from "../domain/Message.ts"
 
-/** Selects sessions and a page of them. */
 export const ListOptions = Schema.Struct({
   /** Only sessions of this folder, whatever spelling of its path is given. */
   directory: Schema.optional(Schema.String),
@@ -26,14 +25,12 @@ export type ListOptions = typeof ListOptions.Type
 export const Page = <A, I, R>(item: Schema.Schema<A, I, R>) =>
   Schema.Struct({
     items: Schema.Array(item),
-    /** Present if more follow. */
     cursor: Schema.optionalWith(Schema.String, { exact: true })
   })
 
 /** One page of a list. */
 export type Page<A> = Schema.Schema.Type<ReturnType<typeof Page<A, unknown, never>>>
 
-/** One page of a list of sessions. */
 export const SessionPage = Page(Session)
 export type SessionPage = typeof SessionPage.Type
 
@@ -57,7 +54,6 @@ export type MessagesOptions = typeof MessagesOptions.Type
 /** One page of a transcript. */
 export const MessagePage = Schema.Struct({
   items: Schema.Array(Message),
-  /** Number of messages of the path, or of the session. */
   total: Schema.Int,
   /** Present if more follow. */
   cursor: Schema.optionalWith(Schema.Int, { exact: true })

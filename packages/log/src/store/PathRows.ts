@@ -22,7 +22,6 @@ export const pathOf = (text: string | null | undefined): HistoryPath.HistoryPath
 /** A move of the leaf. */
 export interface Move {
   readonly seq: number
-  /** The message after which history continues; null before the first message. */
   readonly message_id: string | null
 }
 

@@ -12,7 +12,6 @@ export const questionTool = "question"
 
 /** An open question. */
 export interface OpenQuestion extends QuestionRef {
-  /** The input that the model wrote. */
   readonly input: unknown
   /** Milliseconds since the epoch. */
   readonly askedAt: number

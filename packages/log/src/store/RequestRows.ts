@@ -28,13 +28,12 @@ import {
 } from "./Content.ts"
 import { selectMessagesIn, selectPathBefore, within } from "./PathRows.ts"
 
-type Found<A> = Effect.Effect<A, SqlError.SqlError>
+type Query<A> = Effect.Effect<A, SqlError.SqlError>
 
 export interface Checkpoint {
   readonly seq: number
   /** Prompts from this sequence number on follow it. */
   readonly kept: number | null
-  /** All messages from this sequence number on follow it. */
   readonly all: number | null
 }
 
@@ -44,7 +43,7 @@ export const selectCheckpoint = (
   sessionID: SessionID,
   path: HistoryPath.HistoryPath,
   before: number
-): Found<Checkpoint | undefined> =>
+): Query<Checkpoint | undefined> =>
   Effect.map(
     sql<Checkpoint>`SELECT seq, first_kept AS kept, all_kept AS "all"
       FROM session_message INDEXED BY session_message_compaction
@@ -61,7 +60,7 @@ export const selectTold = (
   sessionID: SessionID,
   path: HistoryPath.HistoryPath,
   { baselineSeq, checkpoint }: { readonly baselineSeq: number; readonly checkpoint: number }
-): Found<ReadonlyArray<MessageRow>> =>
+): Query<ReadonlyArray<MessageRow>> =>
   checkpoint === 0
     ? Effect.succeed([])
     : sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message INDEXED BY session_message_system
@@ -77,7 +76,7 @@ export const selectKept = (
   sessionID: SessionID,
   path: HistoryPath.HistoryPath,
   checkpoint: Checkpoint | undefined
-): Found<ReadonlyArray<MessageRow>> => {
+): Query<ReadonlyArray<MessageRow>> => {
   const from = checkpoint?.all ?? checkpoint?.kept
   if (checkpoint === undefined || typeof from !== "number") return Effect.succeed([])
   const shown = sql.literal(checkpoint.all === null ? "type = 'user'" : "type NOT IN ('compaction', 'system')")
@@ -92,7 +91,7 @@ const selectStep = (
   sessionID: SessionID,
   path: HistoryPath.HistoryPath,
   at: number
-): Found<MessageRow | undefined> =>
+): Query<MessageRow | undefined> =>
   Effect.map(
     sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message
       WHERE session = ${sessionKey(sql, sessionID)} AND type = 'assistant' AND seq <= ${at}${within(sql, path)}
@@ -108,7 +107,7 @@ interface StoredType {
 }
 
 /** The session's floor; -1 if it has never been pruned. */
-const selectFloor = (sql: SqlClient.SqlClient, sessionID: SessionID): Found<number> =>
+const selectFloor = (sql: SqlClient.SqlClient, sessionID: SessionID): Query<number> =>
   Effect.map(
     sql<{ readonly floor: number }>`SELECT floor FROM event_sequence WHERE session_id = ${sessionID}`,
     ([head]) => head?.floor ?? -1
@@ -219,11 +218,9 @@ const selectPruned = (
     return event?.type === "session.next.context.pruned" ? event.data.through : undefined
   })
 
-/** A step and its request's frame. */
 export interface FramedStep {
   /** The row of its message. */
   readonly row: MessageRow
-  /** The events that hold its content. */
   readonly events: EventsBySeq
   /** The events that its frame is folded from, oldest first. */
   readonly framed: ReadonlyArray<Framed>
@@ -255,7 +252,7 @@ const selectPrunedParts = (
   sessionID: SessionID,
   messages: ReadonlyArray<MessageRow>,
   blocks: Blocks
-): Found<ReadonlyArray<PartRow>> => {
+): Query<ReadonlyArray<PartRow>> => {
   const owners = new Map(messages.map((row) => [row.seq, partOwner(row)]))
   return Effect.map(selectKeptParts(blocks, [...owners.keys()]), (parts) =>
     parts.flatMap(({ message, ...part }) => {
@@ -282,7 +279,7 @@ export const selectParts = (
   messages: ReadonlyArray<MessageRow>,
   path: HistoryPath.HistoryPath,
   blocks = makeBlocks(sql, sessionID)
-): Found<ReadonlyArray<PartRow>> =>
+): Query<ReadonlyArray<PartRow>> =>
   Effect.gen(function* () {
     const owners = messages.filter(({ type }) => partTypes.has(type))
     if (owners.length === 0) return []
@@ -301,12 +298,11 @@ export const selectParts = (
     )
   })
 
-/** The inputs of these messages' prompts. */
 export const selectPrompts = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
   messages: ReadonlyArray<MessageRow>
-): Found<ReadonlyArray<InputRow>> => {
+): Query<ReadonlyArray<InputRow>> => {
   const prompted = messages.filter(({ type }) => type === "user").map(({ seq }) => seq)
   return prompted.length === 0
     ? Effect.succeed([])
@@ -323,7 +319,6 @@ export interface ContextStart {
    * the last move of the leaf.
    */
   readonly after: number
-  /** The checkpoint's sequence number, or 0 without a checkpoint. */
   readonly from: number
   /** The messages of the path from the checkpoint up to `after`, as they were before the event. */
   readonly settled: ReadonlyArray<MessageRow>

@@ -1,6 +1,6 @@
 /**
  * Checks a session in the transaction of an append, where no other writer can change it before the append is stored.
- * Spec: EX-D6 in specs/execution.md, IB-13 in specs/inbox.md (TU-11).
+ * Spec: EX-D6 in specs/execution.md, IB-13 in specs/sessions.md (TU-11).
  */
 import { Option, Schema } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"

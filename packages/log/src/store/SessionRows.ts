@@ -1,7 +1,7 @@
 /**
  * Selects sessions, by id, address or title, in pages, and those that were cut off; and a session's todo list, floor,
  * family and prompts. Spec: TO-91..TO-93, TO-105, TO-106 in specs/tools.md, ST-35 in specs/storage.md, RT-13, RT-14 in
- * specs/retention.md.
+ * specs/log.md.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
@@ -180,7 +180,6 @@ const matchingPrompts = (sql: Sql, search: string): Effect.Effect<Fragment, SqlE
 /** Maximum number of ancestors of a session. */
 export const deepestFamily = 32
 
-/** The ancestors, from the parent to the root. */
 export const selectAncestors = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
   sql<SessionRow>`WITH RECURSIVE line (id, depth) AS (
       SELECT parent_id, 1 FROM session WHERE id = ${sessionID} AND parent_id IS NOT NULL

@@ -19,10 +19,10 @@ import type { ListOptions, MessagePage, MessagesOptions, Page } from "./Pages.ts
 import type { ContextStart, FramedStep } from "./RequestRows.ts"
 import type { LocationLeft, TitleTaken } from "./SessionChecks.ts"
 import type { StoreError } from "./StoreError.ts"
-import type { Leaf, Place } from "./TreeRows.ts"
+import type { Leaf, TreePlace } from "./TreeRows.ts"
 import type { Redoable, Undoable } from "./UndoRows.ts"
 
-export type { Leaf, Place } from "./TreeRows.ts"
+export type { Leaf, TreePlace } from "./TreeRows.ts"
 export type { UnsettledTool } from "./ActivityRows.ts"
 
 /** The read side of one database. */
@@ -55,7 +55,7 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
     readonly place: (
       sessionID: SessionID,
       messageID: MessageID
-    ) => Effect.Effect<Place | undefined, EventUnreadable | LogUnavailable>
+    ) => Effect.Effect<TreePlace | undefined, EventUnreadable | LogUnavailable>
     /**
      * The messages that a person may mean: the one with this id, else those with this label, else those whose ids begin
      * or end so. At most 10 of the last.
@@ -101,9 +101,7 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
     readonly isOnlyOne: (title: string) => CommitHook<TitleTaken>
     /** The ancestors, from the parent to the root. */
     readonly ancestors: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<Session>, StoreError>
-    /** The root of the session's tree; the session itself if it has no parent. */
     readonly rootOf: (sessionID: SessionID) => Effect.Effect<SessionID, StoreError>
-    /** What the session and its descendants spent. */
     readonly treeUsage: (sessionID: SessionID) => Effect.Effect<Usage, LogUnavailable>
     /** What the session did, at the time `now` in milliseconds. Costs the same at any length of the session (PJ-16). */
     readonly metrics: (
@@ -135,7 +133,6 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
  */
 export interface SessionSnapshot {
   readonly sessionID: SessionID
-  /** As the events up to the floor made it; undefined if no events were removed. */
   readonly session: Session | undefined
   readonly incarnation: number
   /** The last removed event; -1 if there is none. */

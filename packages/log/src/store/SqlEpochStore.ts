@@ -30,7 +30,7 @@ const apply = (before: Context | undefined, event: SessionEvent): Context | unde
 /** Sessions whose epoch is kept decoded. */
 const keptSessions = 64
 
-type Kept = { readonly marks: ContextMarks; readonly context: Context }
+type CachedEpoch = { readonly marks: ContextMarks; readonly context: Context }
 
 /** Whether marks still describe the kept epoch: no new baseline, no update since, and the same life of the session. */
 const isSame = (kept: ContextMarks, now: ContextMarks): boolean =>
@@ -45,9 +45,9 @@ const stored = ({ baselineSeq, compactedSeq, toldSeq }: ContextMarks, context: C
 
 const make = Effect.gen(function* () {
   const sql = yield* ReadSql
-  const kept = new Map<SessionID, Kept>()
+  const kept = new Map<SessionID, CachedEpoch>()
 
-  const keep = (sessionID: SessionID, one: Kept) => {
+  const keep = (sessionID: SessionID, one: CachedEpoch) => {
     kept.delete(sessionID)
     kept.set(sessionID, one)
     const [oldest] = kept.keys()

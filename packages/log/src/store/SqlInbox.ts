@@ -44,20 +44,19 @@ const room = `coalesce(
  * How many inputs of a session waited when its head was at a place. Whatever changes the number moves the head, so that it is
  * right while the head is there: an inbox with hundreds of inputs is not counted for each admission.
  */
-interface Counted {
+interface WaitingCount {
   readonly incarnation: number
   readonly seq: number
   readonly waiting: number
 }
 
-/** Sessions whose last count is remembered. */
 const remembered = 256
 
 const makeCounts = () => {
-  const counts = new Map<SessionID, Counted>()
+  const counts = new Map<SessionID, WaitingCount>()
   return {
     of: (sessionID: SessionID) => counts.get(sessionID),
-    put: (sessionID: SessionID, counted: Counted): void => {
+    put: (sessionID: SessionID, counted: WaitingCount): void => {
       counts.delete(sessionID)
       counts.set(sessionID, counted)
       for (const oldest of counts.keys()) {
@@ -71,7 +70,7 @@ const makeCounts = () => {
 type Counts = ReturnType<typeof makeCounts>
 
 /** Matches no head. */
-const nowhere: Counted = { incarnation: -1, seq: -1, waiting: 0 }
+const nowhere: WaitingCount = { incarnation: -1, seq: -1, waiting: 0 }
 
 const roomAlone = `iif(seq = ? AND incarnation = ?, ?, ${room})`
 
@@ -81,7 +80,7 @@ const roomAlone = `iif(seq = ? AND incarnation = ?, ?, ${room})`
  */
 const hasRoom = (
   limit: number,
-  { incarnation, seq, waiting: before }: Counted,
+  { incarnation, seq, waiting: before }: WaitingCount,
   found: (depth: number) => void
 ): CommitHook<ImportUnfinished | InboxFullError> =>
   SqlHook.onHead({
@@ -125,7 +124,6 @@ type WaitingRow = {
   readonly admitted_seq: number
 }
 
-/** The reads, usually over the reading connection. */
 const makeReads = Effect.fnUntraced(function* (counts: Counts) {
   const sql = yield* ReadSql
   const writing = yield* SqlClient.SqlClient

@@ -49,7 +49,6 @@ const selectPage = (sql: SqlClient.SqlClient, { cursor, order = "asc", sessionID
     : sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message
         WHERE session = ${sessionKey(sql, sessionID)} AND seq < ${cursor ?? Number.MAX_SAFE_INTEGER} ORDER BY seq DESC LIMIT ${limit}`
 
-/** A page of a path: range after range, until it is full. */
 const selectPathPage = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   { cursor, order = "asc", sessionID }: MessagesOptions,

@@ -14,8 +14,7 @@ import { type Move, pathOf, selectMove, selectMoved } from "./PathRows.ts"
 import { readingTogether } from "./Reading.ts"
 import { withParts } from "./TranscriptRows.ts"
 
-/** The place of a message in its session's tree. */
-export interface Place {
+export interface TreePlace {
   readonly id: MessageID
   readonly seq: number
   readonly type: string
@@ -23,7 +22,6 @@ export interface Place {
   readonly parentID: MessageID | undefined
   /** The history that ends with the message. */
   readonly through: HistoryPath.HistoryPath
-  /** The history that ends with its parent. */
   readonly before: HistoryPath.HistoryPath
 }
 
@@ -68,7 +66,7 @@ export const selectPlace = (sql: SqlClient.SqlClient, sessionID: SessionID, id: 
       parentID: parentOf(previous, move),
       through: HistoryPath.until(path, row.next - 1),
       before: HistoryPath.until(path, row.seq - 1)
-    } satisfies Place
+    } satisfies TreePlace
   })
 
 export const place = (sql: SqlClient.SqlClient) =>
@@ -181,7 +179,6 @@ export const tree = (sql: SqlClient.SqlClient) =>
 
 const isID = Schema.is(MessageID)
 
-/** Messages per look-up: enough to name the candidates of an ambiguous reference. */
 const candidates = 10
 
 export const find = (sql: SqlClient.SqlClient) =>

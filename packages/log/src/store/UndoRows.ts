@@ -11,7 +11,7 @@ import { sessionKey } from "../log/EventRow.ts"
 import { onPath, selectPathBefore } from "./PathRows.ts"
 import { selectOfTypes } from "./RequestRows.ts"
 import { readingTogether } from "./Reading.ts"
-import { type Place, selectLeaf, selectPlace } from "./TreeRows.ts"
+import { type TreePlace, selectLeaf, selectPlace } from "./TreeRows.ts"
 
 // Selects the last undo of a session that was not taken back, and whether the session went on since.
 
@@ -71,7 +71,7 @@ export const redoable = (sql: SqlClient.SqlClient) =>
 
 /** The last prompt and what its turns changed. */
 export interface Undoable {
-  readonly place: Place
+  readonly place: TreePlace
   /** Where history continues now. */
   readonly leafID: MessageID | undefined
   /** Oldest first. */

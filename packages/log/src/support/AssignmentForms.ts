@@ -390,7 +390,6 @@ function isValue(secret: string): boolean {
   )
 }
 
-/** The value of a setting in a file. */
 function isSetting(secret: string): boolean {
   return (
     isPassword(secret) &&

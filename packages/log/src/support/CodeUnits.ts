@@ -9,7 +9,6 @@ const shortText = 128
 /** A reader's own array. */
 export type CodeUnits = (text: string) => Uint16Array
 
-/** Makes an array for the code units of one text after another. The units of a text are valid until the next text. */
 export const makeCodeUnits = (): CodeUnits => {
   let bytes = Buffer.alloc(2 * shortest)
   let units = new Uint16Array(bytes.buffer, bytes.byteOffset, shortest)

@@ -165,7 +165,6 @@ export const makeFairScheduler = (now?: Now): Scheduler.Scheduler => {
 /** The scheduler of this process. */
 const fairScheduler: Scheduler.Scheduler = makeFairScheduler()
 
-/** The fair scheduler, unless the host chose another one than Effect's default. */
 export const current: Effect.Effect<Scheduler.Scheduler> = Effect.map(
   FiberRef.get(FiberRef.currentScheduler),
   (chosen) => (chosen === Scheduler.defaultScheduler ? fairScheduler : chosen)

@@ -1,7 +1,6 @@
 /** Describes schema violations in sentences for a person or a model. */
 import { Array, ParseResult } from "effect"
 
-/** A part of a value that does not fit its schema. */
 export type Issue = Pick<ParseResult.ArrayFormatterIssue, "message" | "path">
 
 const maximumIssues = 5

@@ -3,7 +3,6 @@ import { Metric, MetricBoundaries } from "effect"
 
 /** Durable events appended. */
 export const appends = Metric.counter("daybook_events_appended_total", { incremental: true })
-/** Appends that shared one transaction. */
 export const batchSize = Metric.histogram(
   "daybook_append_batch_size",
   MetricBoundaries.exponential({ start: 1, factor: 2, count: 9 }),
@@ -47,13 +46,10 @@ export const contextUpdates = Metric.counter("daybook_context_update_chars_total
 export const consumerLag = Metric.gauge("daybook_consumer_lag_events")
 /** Events that consumers applied, by consumer. */
 export const consumerEvents = Metric.counter("daybook_consumer_events_total", { incremental: true })
-/** Events that consumers skipped, by consumer. */
 export const consumerSkipped = Metric.counter("daybook_consumer_skipped_total", { incremental: true })
-/** How late the event loop served its timers, in milliseconds, by quantile of the last fifth of a second. */
 export const loopLag = Metric.gauge("daybook_loop_lag_ms")
 /** Events that retention removed. */
 export const pruned = Metric.counter("daybook_events_pruned_total", { incremental: true })
-/** Bytes of the database file, as retention saw it last. */
 export const databaseBytes = Metric.gauge("daybook_database_bytes")
 /** How far the search index is behind the log, in positions. */
 export const searchLag = Metric.gauge("daybook_search_lag_events")

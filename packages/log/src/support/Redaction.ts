@@ -15,7 +15,7 @@ export type { SecretKind } from "./SecretForm.ts"
 export const mark = "<redacted>"
 
 /** A secret in a text. */
-export interface Found {
+export interface SecretMatch {
   readonly start: number
   readonly end: number
   readonly kind: SecretKind
@@ -84,8 +84,12 @@ const applyBroken = (text: string, known: ReadonlyArray<string>, add: Add): void
   }
 }
 
-const search = (text: string, scan: SecretScan.SecretScan, known: ReadonlyArray<string>): ReadonlyArray<Found> => {
-  const found: Array<Found> = []
+const search = (
+  text: string,
+  scan: SecretScan.SecretScan,
+  known: ReadonlyArray<string>
+): ReadonlyArray<SecretMatch> => {
+  const found: Array<SecretMatch> = []
   const add: Add = (start, end, kind, from) => void found.push({ start, end, kind, from })
   const breaks = apply(scan, text, add) || known.length > 0
   applyKnown(known, text, add)
@@ -100,8 +104,8 @@ const search = (text: string, scan: SecretScan.SecretScan, known: ReadonlyArray<
 }
 
 /** Found secrets in order, overlapping ones as one. */
-export const merged = (found: ReadonlyArray<Found>): ReadonlyArray<Found> => {
-  const all: Array<Found> = []
+export const merged = (found: ReadonlyArray<SecretMatch>): ReadonlyArray<SecretMatch> => {
+  const all: Array<SecretMatch> = []
   for (const next of found.toSorted((a, b) => a.start - b.start || b.end - a.end)) {
     const last = all.at(-1)
     if (last === undefined || next.start >= last.end) all.push(next)
@@ -114,7 +118,7 @@ export const merged = (found: ReadonlyArray<Found>): ReadonlyArray<Found> => {
 const shortest = 6
 
 /** The text with the mark in place of each secret found in it. */
-export const replaced = (text: string, found: ReadonlyArray<Found>): string => {
+export const replaced = (text: string, found: ReadonlyArray<SecretMatch>): string => {
   let last = 0
   const kept = found.map(({ end, start }) => {
     const before = text.slice(last, start)
@@ -125,7 +129,7 @@ export const replaced = (text: string, found: ReadonlyArray<Found>): string => {
 }
 
 /** The secrets in a text, in order, by all rules. */
-export const find = (text: string, known: ReadonlyArray<string>): ReadonlyArray<Found> =>
+export const find = (text: string, known: ReadonlyArray<string>): ReadonlyArray<SecretMatch> =>
   text.length < shortest ? [] : merged(search(text, scans.all, known))
 
 /** The text without secrets. `known` values of four and more characters are replaced everywhere (MD-34). */
@@ -141,7 +145,6 @@ export const leaks = (text: string, known: ReadonlyArray<string>): boolean =>
 /** A value of JSON. */
 export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [key: string]: Json }
 
-/** Redacts one output, and counts what it replaced. */
 export interface Redactor {
   readonly text: (text: string) => string
   /** Redacts every string and every key. A value under a secret's name is replaced whole. */

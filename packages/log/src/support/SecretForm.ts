@@ -12,7 +12,6 @@ export type SecretKind =
   | "random text"
   | "file"
 
-/** A pattern from the place on. The secret is the last group, or the whole match, and ends where the match ends. */
 export interface SecretRule {
   readonly kind: SecretKind
   readonly pattern: RegExp

@@ -101,7 +101,6 @@ interface Entry {
   /** The length of a known value. */
   readonly length: number
   readonly known: string | undefined
-  /** It extends over lines, or a line break may cut it. */
   readonly kind: "block" | "broken" | "line"
 }
 

@@ -162,7 +162,6 @@ const withMark = (message: Json): Json => {
 /** Fields of thinking, by server. */
 const fields = ["reasoning_content", "reasoning", "reasoning_text", "thinking"]
 
-/** The details of thinking that gateways send in pieces beside its text: signatures and encrypted parts go back as they came. */
 class Details {
   readonly #all: Array<Json> = []
 

@@ -120,7 +120,6 @@ const digest = (id: string, length: number): string =>
     .toString(36)
     .slice(-length)
 
-/** Assigns ids to calls in order; a result takes the id assigned to its call. */
 const makeIds = ({ exact, length, set }: CallIds) => {
   const used = new Set<string>()
   /** The next number to try per id, so that many calls with one id take linear time. */

@@ -75,7 +75,6 @@ const headersOf = (error: Failing): Readonly<Record<string, string>> => {
 export const failed = (error: Failing): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.unsafeJson(encode(error), { status: statuses[error._tag], headers: headersOf(error) })
 
-/** Writes a failure, and closes the connection behind it. */
 export const refuse = (response: ServerResponse, error: Failing): void => {
   const headers = { "content-type": "application/json", connection: "close", ...headersOf(error) }
   response.writeHead(statuses[error._tag], headers)

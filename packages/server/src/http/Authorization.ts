@@ -101,7 +101,7 @@ const judge = (secret: AccessToken, clients: Clients, { isRated, scope: needs }:
 })
 
 /** A request for work of a session, as its headers and its path have it. */
-export interface Asked {
+export interface WorkRequest {
   readonly authorization: string | undefined
   readonly sessionID: string
 }
@@ -109,12 +109,12 @@ export interface Asked {
 /** Decides without an effect about requests that prompt. Whom it does not let through, the guard of the endpoint answers. */
 export const prompting = (secret: AccessToken, clients: Clients) => ({
   /** Whether the token permits the request. Counts nothing. */
-  permits: ({ authorization = "", sessionID }: Asked, now: number): boolean => {
+  permits: ({ authorization = "", sessionID }: WorkRequest, now: number): boolean => {
     const caller = callerIn(secret, authorization, now)
     return caller !== undefined && permits(caller, "prompt", sessionID)
   },
   /** Counts a permitted request; false, and nothing is counted, if the token sent too many. */
-  counts: ({ authorization = "" }: Asked, now: number): boolean =>
+  counts: ({ authorization = "" }: WorkRequest, now: number): boolean =>
     clients.rated(tokenIn(authorization), now) === undefined
 })
 

@@ -47,7 +47,6 @@ export interface Limits {
   readonly pipelined: number
   /** Connections of another machine. */
   readonly connections: number
-  /** Wrong tokens of one address in a minute; further ones are refused as too many. */
   readonly wrongTokens: number
   /** Requests a second of one token, without streams; twice as many at once. */
   readonly rate: number

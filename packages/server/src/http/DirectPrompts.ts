@@ -30,7 +30,6 @@ type Payload = typeof PromptPayload.Type
 const conforms = compile(PromptPayload.ast)
 const isPayload = (value: unknown): value is Payload => conforms(value)
 
-/** A payload that needs no decoding. */
 const payloadOf = (bytes: Buffer): Payload | undefined => {
   try {
     const value = Answering.parsed(bytes.toString("utf8"))

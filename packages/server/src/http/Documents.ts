@@ -39,7 +39,6 @@ const code = (text: string): string => `<code>${escaped(text)}</code>`
 /** A text with its words of code. */
 const prose = (text: string): string => escaped(text).replaceAll(/`([^`]+)`/g, "<code>$1</code>")
 
-/** The name of a schema, with a link to it. */
 const linkTo = (name: string): string => `<a href="#schema-${escaped(name)}">${escaped(name)}</a>`
 
 /** A schema as indented JSON, with links. */
@@ -134,7 +133,6 @@ const reference = once((): Page => ({
   policy: referencePolicy
 }))
 
-/** Made when they are first read: it takes a third of a second. */
 export const pages: Pages = new Map([
   ["/openapi.json", openApi],
   ["/reference", reference]

@@ -37,7 +37,6 @@ const restarting =
 /** The path of a session's snapshot. */
 const snapshotOf = (sessionID: SessionID): string => `/sessions/${sessionID}/snapshot`
 
-/** Work that reads events of a session, in its present life. */
 export const expiring =
   ({ head, identity }: typeof EventLog.Service, sessionID: SessionID) =>
   <A, E, R>(work: Effect.Effect<A, E | CursorExpired, R>) =>

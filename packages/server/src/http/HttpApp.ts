@@ -39,7 +39,6 @@ export interface Options {
   /** The server's own token. */
   readonly token: AccessToken
   readonly version: string
-  /** Connects permissions of the runtime with clients; without it, clients see no permissions. */
   readonly asks?: Asks.Asks | undefined
   /** The folders that sessions may work in, with those below them; every folder by default. */
   readonly roots?: ReadonlyArray<string> | undefined

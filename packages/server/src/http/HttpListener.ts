@@ -29,7 +29,6 @@ const files = ["/proc/net/tcp", "/proc/net/tcp6"]
 /** One text for each address. */
 const normal = (address: string): string => (address.includes(":") ? new URL(`http://[${address}]`).hostname : address)
 
-/** The address of a row: words of four bytes, each in the order of the machine. */
 const addressOf = (hex: string): string => {
   const bytes = (hex.match(/.{8}/g) ?? []).flatMap((word) => {
     const each = [...Buffer.from(word, "hex")]

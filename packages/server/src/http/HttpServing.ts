@@ -46,7 +46,6 @@ const leftStatus = 499
 /** Follows a request to its end. */
 type Follow = (request: IncomingMessage, response: ServerResponse) => void
 
-/** `isLogged`: whether the host wants a line for each request. */
 const makeAccessLog = (clients: Clients.Clients, isLogged: boolean): Effect.Effect<Follow> =>
   Effect.gen(function* () {
     const fork = Runtime.runFork(yield* Effect.runtime<never>())
@@ -137,7 +136,6 @@ export interface ServeOptions extends HttpApp.Options {
   readonly timeouts?: Partial<Timeouts> | undefined
   /** Further pages. */
   readonly pages?: Gate.Pages | undefined
-  /** Logs each request, at the level info. */
   readonly accessLog?: boolean | undefined
 }
 

@@ -35,7 +35,6 @@ export interface Hub<E> {
 
 /** What a hub follows. */
 export interface Followed<E> {
-  /** The position of the latest event. */
   readonly latest: Effect.Effect<number, E>
   readonly tail: (after: number) => Stream.Stream<SessionEvent, E>
   readonly positionOf: (event: SessionEvent) => number
@@ -90,7 +89,6 @@ interface Life {
   readonly incarnation: number
 }
 
-/** One hub for each followed life of a session, and one for the feed. A hub ends with the scope of its last reader. */
 export class Hubs extends Context.Tag("@daybook/server/Hubs")<
   Hubs,
   {

@@ -20,7 +20,7 @@ import { foreignPart, type Site } from "./Site.ts"
 const here: Site = { host: "127.0.0.1", names: [], scheme: "http", origins: [] }
 
 /** The parts of a request that decide. */
-export interface Asked {
+export interface RequestHead {
   readonly method: string
   readonly host: string | undefined
   readonly origin: string | undefined
@@ -28,14 +28,13 @@ export interface Asked {
   readonly tokens: ReadonlyArray<string>
 }
 
-/** Why a request is refused: a status, and a sentence for the person. */
 export interface Refusal {
   readonly status: 401 | 403 | 405
   readonly reason: string
 }
 
 /** The refusal of a request, or undefined for one that may be answered. The token is compared last. */
-export const refusal = ({ host, method, origin, tokens }: Asked, token: AccessToken): Refusal | undefined => {
+export const refusal = ({ host, method, origin, tokens }: RequestHead, token: AccessToken): Refusal | undefined => {
   switch (foreignPart(here, { host, origin })) {
     case "host":
       return { status: 403, reason: "this server answers only at 127.0.0.1 and localhost" }
@@ -55,7 +54,7 @@ export const refusal = ({ host, method, origin, tokens }: Asked, token: AccessTo
       }
 }
 
-const asked = (request: HttpServerRequest.HttpServerRequest): Asked => ({
+const asked = (request: HttpServerRequest.HttpServerRequest): RequestHead => ({
   method: request.method,
   host: request.headers["host"],
   origin: request.headers["origin"],
@@ -80,7 +79,6 @@ export const headers = (policy: string) => ({
 export const sentence = (status: number, reason: string): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.text(`${reason}\n`, { status })
 
-/** Answers only permitted requests with the app; every response has the headers and the policy. */
 export const guarded =
   (token: AccessToken, policy: string) =>
   <E, R>(app: HttpApp.Default<E, R>): HttpApp.Default<E, R> =>

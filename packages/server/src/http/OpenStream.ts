@@ -9,7 +9,6 @@ import { inOrder, type LiveEvent, type SessionEvent } from "@daybook/log/events/
 
 // Encodes a frame once for all readers of its event.
 
-/** How frames are written. */
 export interface Encoding {
   readonly mediaType: string
   /** Sent first: the headers leave with it. */

@@ -140,23 +140,19 @@ const processFigures = (version: string): ReadonlyArray<Family> => {
   ]
 }
 
-/** The metrics of this process, of all its runtimes. */
 const ofProcess = (version: string): Effect.Effect<string> =>
   Effect.map(Metric.snapshot, (snapshot) => encode(snapshot, processFigures(version)))
 
 // Answers requests about the server's machine, which the host measures and lists.
 
-/** What to measure. */
-export interface Measuring {
-  /** One session of the database. */
+export interface StatsRequest {
   readonly sessionID?: SessionID | undefined
-  /** Count everything, also if the database is large. */
   readonly exact: boolean
 }
 
 /** What the host of the server knows. */
 export interface Machine {
-  readonly stats: (what: Measuring) => Effect.Effect<StatsReport, SessionNotFound | LogUnavailable>
+  readonly stats: (what: StatsRequest) => Effect.Effect<StatsReport, SessionNotFound | LogUnavailable>
   /** The open live shells, in the order of their opening. */
   readonly shells: Effect.Effect<ReadonlyArray<OpenShell>, ShellsUnavailable>
 }
@@ -168,7 +164,7 @@ const measurements = 1
 export const machineLayer = (machine: Partial<Machine> = {}) => {
   const { shells, stats } = machine
   const one = Effect.unsafeMakeSemaphore(measurements).withPermits(1)
-  const measured = (what: Measuring) => (stats === undefined ? new NotServed({ what: "stats" }) : one(stats(what)))
+  const measured = (what: StatsRequest) => (stats === undefined ? new NotServed({ what: "stats" }) : one(stats(what)))
   return HttpApiBuilder.group(Api, "machine", (handlers) =>
     handlers
       .handle("stats", ({ urlParams }) => measured({ exact: urlParams.exact === "1" }))

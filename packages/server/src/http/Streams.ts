@@ -55,7 +55,6 @@ export const drainLayer = Layer.effect(
 interface LiveDeltas {
   /** Takes a delta. */
   readonly heard: (event: LiveEvent) => void
-  /** Takes a stored event that the reader gets now. */
   readonly stored: (event: SessionEvent) => void
   /** The deltas that the reader can take now, which it then has. */
   readonly take: () => ReadonlyArray<LiveEvent>
@@ -216,7 +215,6 @@ type Hear = (
 
 /** What a stream sends. */
 export interface Source<E, F> {
-  /** The position that the stream begins after. */
   readonly start: number
   readonly page: (after: number) => Effect.Effect<Page, E>
   readonly hub: Effect.Effect<Hub<F>, F, Scope.Scope>
@@ -233,7 +231,6 @@ export interface Source<E, F> {
   readonly positionOf: (event: SessionEvent) => number
   /** The text of a cursor at a position. */
   readonly cursorAt: (position: number) => string
-  /** The last frame after a failure; its error goes to the reader. */
   readonly failed: (error: E) => Omit<End, "cursor">
 }
 

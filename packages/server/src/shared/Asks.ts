@@ -12,7 +12,6 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 export interface OpenAsk {
   readonly ask: string
   readonly request: PermissionRequest
-  /** When it was asked, and when it is refused without an answer: milliseconds since 1970. */
   readonly askedAt: number
   readonly expiresAt: number | undefined
 }
@@ -31,7 +30,7 @@ export interface Follower {
 }
 
 /** The outcome of an answer. */
-export type Given = "taken" | "closed" | "unknown"
+export type AnswerOutcome = "taken" | "closed" | "unknown"
 
 /** Connects the permissions of a runtime with the clients of its sockets. */
 export interface Asks {
@@ -42,11 +41,10 @@ export interface Asks {
   readonly open: (sessionID: SessionID) => ReadonlyArray<OpenAsk>
   /** The open asks of all sessions. */
   readonly all: () => ReadonlyArray<OpenAsk>
-  /** Records that an ask is closed; for questions, which close in the log. */
   readonly remember: (ask: string, decision: string) => void
   /** The decision that closed the ask, if it is still remembered. */
   readonly decisionOf: (ask: string) => string | undefined
-  readonly answer: (sessionID: SessionID, ask: string, answer: Answer) => Given
+  readonly answer: (sessionID: SessionID, ask: string, answer: Answer) => AnswerOutcome
   /** Adds a follower; the returned function removes it. */
   readonly follow: (sessionID: SessionID, follower: Follower) => () => void
   /** Records that a client that can answer was shown the ask, so that it stays open when that client leaves. */
@@ -70,7 +68,6 @@ export const questionAsk = ({ callID, messageID, sessionID }: QuestionRef): stri
 interface State {
   readonly pending: Map<string, Pending>
   readonly followers: Map<SessionID, Set<Follower>>
-  /** Closed asks with their decisions, the oldest first. */
   readonly closed: Map<string, string>
 }
 

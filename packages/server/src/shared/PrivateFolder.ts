@@ -26,14 +26,14 @@ const io = <A>(path: string, verb: string, run: () => Promise<A>): Effect.Effect
 
 const ownUid = process.getuid?.()
 
-interface Wanted {
+interface FolderModes {
   readonly mode: number
   readonly group: number | undefined
   /** Other users create folders in it too, so it may belong to any user. */
   readonly common: boolean
 }
 
-const makeOne = Effect.fnUntraced(function* (folder: string, { common, group, mode }: Wanted) {
+const makeOne = Effect.fnUntraced(function* (folder: string, { common, group, mode }: FolderModes) {
   yield* io(folder, "make the folder", () =>
     fs.mkdir(folder, { mode: mode & 0o777 }).catch((cause: unknown) => {
       if (codeOf(cause) !== "EEXIST") throw cause

@@ -10,7 +10,7 @@ import type { Input, Session } from "@daybook/log/domain/Message"
 import { type PromptInput, sameModel } from "@daybook/log/domain/Values"
 import { type Backend, Refused, refusedBy } from "./Backend.ts"
 import type { DrainedBackend } from "./Drainer.ts"
-import { find, type Place, type Subject } from "./Subject.ts"
+import { find, type PromptFolder, type Subject } from "./Subject.ts"
 import type { Send } from "./Wire.ts"
 
 // Serializes work per key, in the order of `enter`, with a bounded queue.
@@ -85,7 +85,7 @@ export const shownBefore = Effect.fn("Admission.shownBefore")(function* (
 export interface Admission extends DrainedBackend {
   readonly subject: Subject
   readonly address: Address
-  readonly place: Place
+  readonly place: PromptFolder
   readonly request: Send
   /** Wraps the wait for earlier runs. */
   readonly blocking: <A, E>(wait: Effect.Effect<A, E>) => Effect.Effect<A, E>

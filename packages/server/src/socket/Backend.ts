@@ -53,7 +53,6 @@ export const refusedBy = (error: CoreError | Refused): Refused =>
 /** The services of a runtime. */
 export type BackendServices = Sessions | SessionExecution | SessionStore | Inbox | EventLog
 
-/** A runtime as the operations of a socket use it. */
 export interface Backend {
   readonly sessions: Context.Tag.Service<typeof Sessions>
   readonly execution: Context.Tag.Service<typeof SessionExecution>
@@ -145,7 +144,6 @@ export type Run = { readonly run: RunID; readonly clientID: string | undefined }
   | {
       readonly state: "active"
       readonly activityID: NonNullable<Session["activity"]>["id"]
-      /** The sequence number of the event that began it. */
       readonly startSeq: number
     }
 )

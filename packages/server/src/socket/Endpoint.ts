@@ -63,7 +63,7 @@ export const makeStopping = (): Stopping => {
 // Tracks the users of temp sessions: a session lives while a connection uses the session.
 
 /** A session that a connection used, and the runs that it sent there. */
-export interface Left {
+export interface ConnectionUse {
   readonly address: Address
   readonly runs: ReadonlySet<RunID>
 }
@@ -73,7 +73,7 @@ interface TempSessions {
   readonly use: (connection: number, address: Address) => void
   readonly sent: (connection: number, address: Address, run: RunID) => void
   /** Removes the connection; returns what it used. */
-  readonly leave: (connection: number) => ReadonlyArray<Left>
+  readonly leave: (connection: number) => ReadonlyArray<ConnectionUse>
   readonly isUsed: (address: Address) => boolean
 }
 
@@ -224,7 +224,6 @@ export const runtimeOf = (
 
 type Target = Pick<Wire.Resume, "session" | "scope" | "shared">
 
-/** The session that the request names; undefined if it does not exist. */
 export const findSession = Effect.fnUntraced(function* (
   { subject }: Endpoint,
   { backend }: DrainedBackend,

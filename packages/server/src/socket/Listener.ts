@@ -19,7 +19,7 @@ import {
 } from "effect"
 import * as Count from "../shared/Count.ts"
 import { type Line, make as makeSplitter } from "./Request.ts"
-import { clear, type Place, prepare, publish, SocketBusy, SocketUnusable, unpublish } from "./SocketPath.ts"
+import { clear, type SocketPlace, prepare, publish, SocketBusy, SocketUnusable, unpublish } from "./SocketPath.ts"
 import { encodeFrame, errorFrame } from "./Wire.ts"
 
 // One client: lines in, text out, at the pace of the slower side. While no line is taken, the server reads only what the
@@ -205,18 +205,15 @@ export const makeConnection: (socket: Socket, id: number) => Effect.Effect<Conne
 export { SocketBusy, SocketUnusable }
 
 /** Where to listen, and for how many clients. */
-export interface ListenOptions extends Place {
-  /** The maximum of concurrent clients; further ones get EBUSY. 256 by default. */
+export interface ListenOptions extends SocketPlace {
   readonly maxConnections?: number
 }
 
 /** A listening socket. */
 export interface Listener {
-  /** The host path of the socket. */
   readonly path: string
   /** The number of connected clients. */
   readonly connections: Effect.Effect<number>
-  /** Waits until no client is connected. */
   readonly idle: Effect.Effect<void>
 }
 
@@ -246,7 +243,7 @@ const turnAway = (socket: Socket): void => {
 const bind = (
   server: Server,
   { path, temporary }: { readonly path: string; readonly temporary: string },
-  place: Place
+  place: SocketPlace
 ) =>
   Effect.acquireRelease(
     Effect.gen(function* () {

@@ -180,7 +180,6 @@ const longestPattern = 1_000
 const Pattern = Schema.NonEmptyString.pipe(Schema.maxLength(longestPattern))
 const AnswerText = Schema.String.pipe(Schema.maxLength(longestAnswer))
 
-/** `decision` on a permission or to dismiss a question; or `answers`, one for each part of a question. */
 export const Answer = Schema.Struct({
   op: Schema.Literal("answer"),
   id: optional(Name),
@@ -222,7 +221,6 @@ export type Status = typeof Status.Type
 export type List = typeof List.Type
 export type Ping = typeof Ping.Type
 
-/** Whether the id is a run's, by the form that `runOf` gives. */
 export const isRunID = Schema.is(RunID)
 
 // Decodes one line of the socket to a request. An error names the field and quotes no value, which could be secret.

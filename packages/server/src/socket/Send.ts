@@ -13,7 +13,7 @@ import { admit, type Admitted, shownBefore } from "./Admission.ts"
 import { activityStart, type Backend, Refused, refusedBy, type Run, runsOf, stateAt } from "./Backend.ts"
 import type { DrainedBackend } from "./Drainer.ts"
 import * as Endpoint from "./Endpoint.ts"
-import { askingOf, findSession, type Left, runtimeOf } from "./Endpoint.ts"
+import { askingOf, findSession, type ConnectionUse, runtimeOf } from "./Endpoint.ts"
 import { follow } from "./Follow.ts"
 import { addressIn, checkSpaceOwner, find, owns, placeOf } from "./Subject.ts"
 import * as Wire from "./Wire.ts"
@@ -215,7 +215,7 @@ export const cancel = Effect.fn("Served.cancel")(function* (
 const endSession = Effect.fnUntraced(function* (
   { temps }: Endpoint.Endpoint,
   backend: Backend,
-  { address, runs }: Left
+  { address, runs }: ConnectionUse
 ) {
   const { sessions } = backend
   const session = yield* Effect.mapError(sessions.addressed(address), refusedBy)
@@ -231,7 +231,7 @@ export const leave = (endpoint: Endpoint.Endpoint, connection: number): Effect.E
     const { admissions, scope, temp, temps } = endpoint
     const left = temps.leave(connection)
     if (left.length === 0) return Effect.void
-    const end = Effect.fnUntraced(function* (backend: Backend, each: Left) {
+    const end = Effect.fnUntraced(function* (backend: Backend, each: ConnectionUse) {
       const turn = yield* admissions.lane.enter(addressKey(each.address), { always: true })
       if (turn === undefined) return
       const work = Effect.ignoreLogged(endSession(endpoint, backend, each))

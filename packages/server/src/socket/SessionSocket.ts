@@ -21,7 +21,7 @@ import * as Drainer from "./Drainer.ts"
 import * as Endpoint from "./Endpoint.ts"
 import { listen, type Listener, type SocketBusy, type SocketUnusable } from "./Listener.ts"
 import * as Served from "./Served.ts"
-import type { Place } from "./SocketPath.ts"
+import type { SocketPlace } from "./SocketPath.ts"
 import { checkSpaceOwner, defaultCwdOf, owns, socketOf, type Subject, worldOf } from "./Subject.ts"
 
 /** Two served agents or models have the same name, so that they would share sessions. */
@@ -80,7 +80,6 @@ export interface ServeOptions {
 export interface ServedSocket extends Listener {
   readonly kind: "agent" | "model"
   readonly name: string
-  /** The only space that the socket serves; undefined for the user's own socket. */
   readonly space?: string
 }
 
@@ -102,13 +101,13 @@ const subjectsOf = (
 const openTo = { group: 0o660, everyone: 0o666 }
 
 /** The user's own socket, and one for each space that others may write to and this subject may use. */
-const placesOf = (subject: Subject): ReadonlyArray<{ readonly subject: Subject; readonly place: Place }> => {
+const placesOf = (subject: Subject): ReadonlyArray<{ readonly subject: Subject; readonly place: SocketPlace }> => {
   const { common, kind, name, root, shared, uid } = subject
   const socket = socketOf(subject)
-  const own: Place = { root, name: common ? `home/${uid}/${socket}` : socket }
+  const own: SocketPlace = { root, name: common ? `home/${uid}/${socket}` : socket }
   const spaces = Object.entries(shared).flatMap(([space, { agents, group, write = "owner" }]) => {
     if (write === "owner" || (agents !== undefined && !(kind === "agent" && agents.includes(name)))) return []
-    const place: Place = {
+    const place: SocketPlace = {
       root,
       name: `shared/${space}/${socket}`,
       mode: openTo[write],
@@ -128,7 +127,6 @@ const twice = (subjects: ReadonlyArray<Subject>) =>
 
 /** How long runs may take to end. */
 const lastRuns = "5 seconds"
-/** How long files may take to reflect the ends, and clients to read them. */
 const lastAnswers = "1 second"
 /** How long clients may take to read that the server stops. */
 const lastWords = "5 seconds"
@@ -261,7 +259,7 @@ export const serve = Effect.fn("SessionSocket.serve")(function* (
   const temp = yield* Effect.provideService(tempOf(options.temp), Scope.Scope, scope)
   const { backlog = defaultBacklog, connections: maxConnections } = options
   const most = maxConnections === undefined ? {} : { maxConnections }
-  const open = Effect.fnUntraced(function* (subject: Subject, place: Place, admissions: Admission.Admissions) {
+  const open = Effect.fnUntraced(function* (subject: Subject, place: SocketPlace, admissions: Admission.Admissions) {
     const durable = { backend, drainer }
     const handle = yield* Served.make({ subject, durable, temp: temp.get, stopping, asks, admissions }).pipe(
       Effect.provideService(Scope.Scope, scope)

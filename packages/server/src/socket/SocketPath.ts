@@ -47,7 +47,7 @@ const lookAt = (path: string) =>
   )
 
 /** A socket below the root, and who may connect. */
-export interface Place {
+export interface SocketPlace {
   /** The layout's root, as an absolute host path. */
   readonly root: string
   /** The socket's path below it, such as `agent/coder.sock`. */
@@ -63,7 +63,7 @@ export interface Place {
 }
 
 /** Creates the folders of the socket; returns its host path, and a temporary path in a private folder. */
-export const prepare = Effect.fnUntraced(function* ({ bindIn, name, root, shared }: Place) {
+export const prepare = Effect.fnUntraced(function* ({ bindIn, name, root, shared }: SocketPlace) {
   const path = join(root, name)
   const temporary = temporaryPath(bindIn === undefined ? path : join(root, bindIn, "socket"))
   const length = Math.max(Buffer.byteLength(path), Buffer.byteLength(temporary))
@@ -148,7 +148,7 @@ export interface Published {
 export const publish = Effect.fnUntraced(function* (
   temporary: string,
   path: string,
-  { group, mode = 0o600 }: Pick<Place, "group" | "mode"> = {}
+  { group, mode = 0o600 }: Pick<SocketPlace, "group" | "mode"> = {}
 ) {
   if (group !== undefined) {
     yield* io(temporary, `give the socket to group ${group}`, () => fs.chown(temporary, process.getuid?.() ?? 0, group))

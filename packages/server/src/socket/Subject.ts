@@ -24,7 +24,6 @@ export type Subject = {
   readonly uid: number
   readonly shared: SharedSpaces
   readonly name: string
-  /** Several users share the root, and each has separate agents. */
   readonly common: boolean
   /** The only space that is served; undefined for the user's sessions in every scope. */
   readonly space?: string | undefined
@@ -33,7 +32,6 @@ export type Subject = {
       readonly kind: "agent"
       /** The agent of its sessions. */
       readonly agent: string
-      /** Its world; by default the folder `root` of its home. */
       readonly chroot?: string | undefined
     }
   | { readonly kind: "model"; readonly ref: ModelRef }
@@ -164,7 +162,7 @@ export const checkSpaceOwner = Effect.fn("Subject.checkSpaceOwner")(function* (
 })
 
 /** Where a prompt runs. */
-export interface Place {
+export interface PromptFolder {
   /** The world; undefined if the session stays at its host folder. */
   readonly world: string | undefined
   readonly cwd: ResolvedCwd
@@ -184,7 +182,7 @@ export const placeOf = Effect.fn("Subject.place")(function* (
   { cwd }: Pick<Send, "cwd">,
   byID: Session | undefined,
   before: Effect.Effect<string | undefined, Refused>
-): Effect.fn.Return<Place, Refused> {
+): Effect.fn.Return<PromptFolder, Refused> {
   if (byID !== undefined && byID.root === undefined) {
     // It was created on the host, and clients cannot name host paths.
     if (cwd !== undefined) {

@@ -1,6 +1,6 @@
 /**
  * Gives the tool `bash` a live shell per session, for agents with `bash: live`. Light: the shells are loaded with the first
- * command. Spec: TO-130, SL-230 in specs/shell.md.
+ * command. Spec: TO-130 in specs/tools.md, SL-230 in specs/shell.md.
  */
 import { Effect, Layer, Scope } from "effect"
 import { CommandRunner } from "@daybook/tools/CommandRunner"

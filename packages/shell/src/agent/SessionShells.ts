@@ -1,6 +1,6 @@
 /**
  * The live shells in which agents run the commands of `bash`: one per session, opened with its first command and recorded in
- * the session. Calls of a session run one after the other. Spec: SL-230..SL-239 in specs/shell.md.
+ * the session. Calls of a session run one after the other. Spec: SL-230..SL-237 in specs/shell.md.
  */
 import { createHash } from "node:crypto"
 import { realpath } from "node:fs/promises"
@@ -12,7 +12,7 @@ import type { ToolCall } from "@daybook/core/tool/ToolDefinition"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Location } from "@daybook/log/domain/Values"
 import { EventLog } from "@daybook/log/log/EventLog"
-import type { CommandPlace, CommandRequest, Ended, LiveShells, Running } from "@daybook/tools/CommandRunner"
+import type { CommandPlace, CommandRequest, CommandEnd, LiveShells, Running } from "@daybook/tools/CommandRunner"
 import type { CalledCommand, Flow, LiveCommandsSettings } from "../ShellOptions.ts"
 import * as Shells from "../Shells.ts"
 import type { ExecResult } from "../domain/ExecResult.ts"
@@ -127,10 +127,10 @@ const newShell = (why: string | undefined): string =>
   `This is a new shell${why === undefined ? "" : ` (the one before: ${why})`}; it has nothing of an earlier one.`
 
 /** Why the shell stopped the command. */
-const stoppedOf = ({ closed, timed_out }: ExecResult): Pick<Ended, "stopped"> =>
+const stoppedOf = ({ closed, timed_out }: ExecResult): Pick<CommandEnd, "stopped"> =>
   closed === "processes" || closed === "memory" ? { stopped: closed } : timed_out === true ? { stopped: "timeout" } : {}
 
-const endedOf = (result: ExecResult, rest: Pick<Ended, "cwd" | "notices">): Ended => ({
+const endedOf = (result: ExecResult, rest: Pick<CommandEnd, "cwd" | "notices">): CommandEnd => ({
   code: result.exit_code,
   signal: null,
   ...stoppedOf(result),

@@ -1,6 +1,6 @@
 /**
  * Checkpoints of one shell's workspace, in a shadow git repository outside of it, on the machine where the shell runs. The
- * scope's end removes the repository. Spec: SL-150..SL-169 in specs/shell.md.
+ * scope's end removes the repository. Spec: SL-150..SL-167 in specs/shell.md.
  */
 import { randomBytes } from "node:crypto"
 import { Clock, Deferred, type Duration, Effect, Schema, type Scope } from "effect"
@@ -10,7 +10,7 @@ import { quoted } from "../session/ShellScripts.ts"
 import type { Transport } from "../transport/Program.ts"
 import * as Restoration from "./Restoration.ts"
 import * as Scripts from "./Scripts.ts"
-import { capturing, codes, creating, type Limits, onStore, type Place, removing } from "./Scripts.ts"
+import { capturing, codes, creating, type Limits, onStore, type CheckpointScope, removing } from "./Scripts.ts"
 
 // What can go wrong with checkpoints, as values that a caller can act on.
 
@@ -125,7 +125,6 @@ export const runScript = (
 
 /** A checkpoint that is kept. */
 export const Checkpoint = Schema.Struct({
-  /** 40 hexadecimal digits. */
   id: Schema.String,
   label: Schema.optionalWith(Schema.String, { exact: true }),
   /** ISO 8601. */
@@ -139,7 +138,6 @@ export type Checkpoint = typeof Checkpoint.Type
 export const Checkpointed = Schema.Struct({ checkpoint_id: Schema.String, ...Unrecorded.fields })
 export type Checkpointed = typeof Checkpointed.Type
 
-/** What a restore did to the files of the workspace. Folders are not counted. */
 export const Restored = Schema.Struct({
   restored_to: Schema.String,
   /** The checkpoint of the state just before; restoring it takes the restore back. */
@@ -171,7 +169,6 @@ export interface Checkpoints {
 
 /** Characters of a label. */
 const longestLabel = 200
-/** Paths in each list of an account. */
 const shownPaths = 1_000
 
 /** What the commit of a checkpoint says. */
@@ -225,7 +222,7 @@ export const usual: AllLimits = {
 /** `redact` is applied to paths and errors. Tests set other limits. */
 export const make = Effect.fnUntraced(function* (
   transport: Transport,
-  place: Place,
+  place: CheckpointScope,
   redact: (text: string) => string,
   limits: AllLimits = usual
 ): Effect.fn.Return<Checkpoints, never, Scope.Scope> {

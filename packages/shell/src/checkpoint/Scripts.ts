@@ -16,7 +16,7 @@ const secretNames: ReadonlyArray<string> = (
 // configured.
 
 /** What the scripts of one shell work on. */
-export interface Place {
+export interface CheckpointScope {
   /** The folder of which checkpoints are made. */
   readonly workspace: string
   /** Patterns, as in `.gitignore`, of files that are left alone. */
@@ -36,7 +36,7 @@ leave() {
 }`
 
 /** Enters the workspace. The folders of the search path that lie in it are left out. */
-const entering = ({ workspace }: Place): string => `
+const entering = ({ workspace }: CheckpointScope): string => `
 umask 022
 LC_ALL=C
 export LC_ALL
@@ -93,7 +93,7 @@ export GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL`
 
 /** Runs a body on the store. Each script has a copy of the index, so that one that was killed leaves the index whole. */
 export const onStore =
-  (place: Place, store: string, body: string) =>
+  (place: CheckpointScope, store: string, body: string) =>
   (token: string): string => `
 ${leaving(token)}
 ${entering(place)}
@@ -148,7 +148,7 @@ const staleDays = 30
 
 /** Creates a store outside the workspace and prints its path. */
 export const creating =
-  (place: Place) =>
+  (place: CheckpointScope) =>
   (token: string): string => `
 ${leaving(token)}
 ${entering(place)}
@@ -183,13 +183,11 @@ leave 0 ''
 // `folders`, the empty folders; and `ignored`, the empty folders that a rule ignores. NUL separates the names in lists.
 
 export interface Limits {
-  /** Bytes of a file; larger ones are left alone. */
   readonly fileBytes: number
   /** Bytes of new and changed files. */
   readonly bytes: number
   /** Checkpoints that are kept. */
   readonly kept: number
-  /** KiB of a store above which its older half is dropped. */
   readonly storeKiB: number
 }
 
@@ -258,7 +256,7 @@ const each = (text: string): string => `xargs -0 sh -c ${quoted(text)} sh`
  * second is the name of the new reference, the third its message; a fourth returns the newest checkpoint if it is the same.
  * It sets \`id\`.
  */
-export const capturing = ({ ignores }: Place, limits: Limits): string => {
+export const capturing = ({ ignores }: CheckpointScope, limits: Limits): string => {
   const rules = [...ignores, ...secretNames].map((pattern) => `-x ${quoted(pattern)}`).join(" ")
   const notSecret = [".git", ...secretNames].map((name) => `-name ${quoted(name)}`).join(" -o ")
   return `

@@ -44,7 +44,6 @@ export const Unrecorded = Schema.Struct({
 })
 export type Unrecorded = typeof Unrecorded.Type
 
-/** What a budget kept of one stream. */
 export const StreamReport = Schema.Struct({
   lines_total: Schema.Int,
   lines_kept: Schema.Int,

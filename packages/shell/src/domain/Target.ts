@@ -1,6 +1,6 @@
 /**
  * Where a shell runs, as a caller states it, and the id that names the shell. Values from outside pass these schemas before
- * anything starts. Spec: SL-1..SL-6 in specs/shell.md.
+ * anything starts. Spec: SL-1, SL-2 in specs/shell.md.
  */
 import { isIPv6 } from "node:net"
 import { Schema } from "effect"

@@ -89,12 +89,12 @@ const isClosed = (error: unknown): boolean =>
   Predicate.hasProperty(error.cause, "reason") &&
   error.cause.reason === "Close"
 
-type Settled<E> = Exclude<E, RpcClientError> | HostLost
+type CallError<E> = Exclude<E, RpcClientError> | HostLost
 
 const isOwn = <E>(error: E): error is Exclude<E, RpcClientError> => !Predicate.isTagged(error, "RpcClientError")
 
 /** The error of a call, or `HostLost`: the connection failed, the host interrupted the call, or the answer is none. */
-const settled = <E>(cause: Cause.Cause<E>): Cause.Cause<Settled<E>> => {
+const settled = <E>(cause: Cause.Cause<E>): Cause.Cause<CallError<E>> => {
   const failure = Cause.failureOption(cause)
   if (Option.isSome(failure) && isOwn(failure.value)) return Cause.fail(failure.value)
   const defect = Cause.dieOption(cause)
@@ -108,7 +108,7 @@ const settled = <E>(cause: Cause.Cause<E>): Cause.Cause<Settled<E>> => {
   return Cause.fail(new HostLost({ details }))
 }
 
-const call = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Settled<E>, R> =>
+const call = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, CallError<E>, R> =>
   Effect.catchAllCause(effect, (cause) => Effect.failCause(settled(cause)))
 
 /** Connects, and asks the host what it is. The end of the scope ends the connection. */

@@ -171,7 +171,6 @@ export const asArgument = ({ details, option }: InvalidOption): InvalidOption =>
 export const listsOf = ({ allow, deny }: Create): Effect.Effect<ShellLists, InvalidOption> =>
   decode(ShellLists, { ...(allow === undefined ? {} : { allow }), ...(deny === undefined ? {} : { deny }) })
 
-/** What a creation says about checkpoints. */
 export const checkpointsOf = (given: Create): CheckpointOptions => ({
   ...(given.workspace === undefined ? {} : { workspace: given.workspace }),
   ...(given.checkpoints === undefined ? {} : { checkpoints: given.checkpoints }),

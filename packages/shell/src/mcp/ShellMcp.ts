@@ -1,6 +1,6 @@
 /**
  * Serves live shells to an MCP client over standard input and output. Uses the low-level server of the protocol's SDK: it
- * hands a handler the progress token and the signal of a cancellation (decision 0063). Spec: SL-120..SL-128, SL-585 in
+ * hands a handler the progress token and the signal of a cancellation. Spec: SL-120..SL-128, SL-585 in
  * specs/shell.md.
  *
  *   request -> decode -> Shells -> { result | result with isError | protocol error }
@@ -34,7 +34,6 @@ import { type Answer, type ToolError, tools } from "./Tools.ts"
 /** Characters of a report. */
 const longestReport = 2_000
 const reportEvery = "1 second"
-/** Milliseconds without output until a report says so. */
 const quiet = 15_000
 
 export interface Report {

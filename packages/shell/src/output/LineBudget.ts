@@ -43,9 +43,8 @@ export const compilePattern = (option: string, pattern: string): Either.Either<L
 // Keeps the beginning and the end of a long text in bounded memory, and counts the rest.
 
 /** What was kept of a text. */
-export interface Kept {
+export interface HeadAndTail {
   readonly head: string
-  /** Follows `head`, after `omitted` characters. */
   readonly tail: string
   /** Characters between `head` and `tail`. */
   readonly omitted: number
@@ -88,7 +87,7 @@ export class HeadTail {
   }
 
   /** What is kept now. */
-  kept(): Kept {
+  kept(): HeadAndTail {
     if (this.length <= this.limit) return { head: this.head + this.tail, tail: "", omitted: 0 }
     const head = beginningOf(this.head + this.tail.slice(0, 1), this.headLength)
     const tail = endOf(this.tail, this.tailLength)
@@ -98,7 +97,6 @@ export class HeadTail {
 
 // Limits the characters of the lines that a budget selected, and marks what is left out.
 
-/** A line of the stream, counted from 1. `text` is shorter than `length` only in a line that no cap can show whole. */
 export interface Line {
   readonly number: number
   readonly text: string
@@ -258,7 +256,7 @@ export interface CompiledBudget {
 }
 
 /** What a budget leaves of a stream. */
-export interface Shaped {
+export interface ShapedOutput {
   readonly text: string
   readonly truncated: boolean
   readonly report: StreamReport
@@ -266,7 +264,7 @@ export interface Shaped {
 
 export interface LineBudget {
   readonly add: (text: string) => void
-  readonly end: () => Shaped
+  readonly end: () => ShapedOutput
 }
 
 /** Compiles a budget before the command runs. */

@@ -5,41 +5,13 @@
  */
 import * as Escapes from "./Escapes.ts"
 import * as LineBudget from "./LineBudget.ts"
-import type { CompiledBudget, Shaped } from "./LineBudget.ts"
 import * as RedactionStream from "./RedactionStream.ts"
-import type { Secrets } from "./RedactionStream.ts"
 
-// Shapes a short output without the pipeline, whose stages would cost more than the command.
-
-/** Bytes of a short output. */
-export const longest = 1_024
-
-/** ASCII without control characters other than newline and tab. */
-const plain = /^[\n\t -~]*$/
-
-const none: Shaped = {
+/** What a silent stream becomes. */
+export const silent: LineBudget.ShapedOutput = {
   text: "",
   truncated: false,
   report: { lines_total: 0, lines_kept: 0, characters_total: 0, characters_kept: 0 }
-}
-
-const newlinesIn = (text: string): number => {
-  let count = 0
-  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) count++
-  return count
-}
-
-/** `output` has one character for each byte. Undefined if a stage may change it. */
-export const shape = (output: string, budget: CompiledBudget, { scan }: Secrets): Shaped | undefined => {
-  if (output === "") return none
-  if (budget.matches !== undefined || budget.keep.mode !== "all" || !plain.test(output)) return undefined
-  let length = output.length
-  while (length > 0 && output.charCodeAt(length - 1) === 10) length--
-  if (length > budget.characters || scan.hint(output, 0) !== undefined) return undefined
-  const text = output.slice(0, length)
-  const lines = length === 0 ? 0 : newlinesIn(text) + 1
-  const report = { lines_total: lines, lines_kept: lines, characters_total: length, characters_kept: length }
-  return { text, truncated: false, report }
 }
 
 interface OutputPipelineOptions {
@@ -52,7 +24,7 @@ interface OutputPipelineOptions {
 export interface OutputPipeline {
   readonly add: (bytes: Uint8Array) => void
   /** Call once, after the last bytes. */
-  readonly end: () => LineBudget.Shaped
+  readonly end: () => LineBudget.ShapedOutput
 }
 
 interface CleanText {

@@ -22,7 +22,6 @@ export interface OutputSettings {
 export const OutputStream = Schema.Literal("stdout", "stderr")
 export type OutputStream = typeof OutputStream.Type
 
-/** A part of a whole output. */
 export const OutputPage = Schema.Struct({
   text: Schema.String,
   /** Where the next page begins, in bytes; absent at the end. */
@@ -70,7 +69,6 @@ const heldCharacters = 131_072
 /** Files of a folder. */
 const mostFiles = 4_096
 
-/** A process looks for old files after it has added this part of a bound, because each look reads the whole folder. */
 const parts = 64
 
 /** Handles name files: nothing else may be in them. */

@@ -108,7 +108,7 @@ export const make = ({ broken, known, lookahead, scan }: Secrets): RedactionStre
     if (to === 0) return ""
     let out = ""
     let done = 0
-    let found: Array<Redaction.Found> = []
+    let found: Array<Redaction.SecretMatch> = []
     /** Adds the text up to an index, without what was found in it. */
     const flush = (until: number) => {
       const secrets = Redaction.merged(found.filter(({ start }) => start < until))

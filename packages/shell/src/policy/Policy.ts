@@ -45,7 +45,6 @@ export const decode = (input: unknown): Either.Either<OperatorPolicy, InvalidOpt
 
 /** Judges commands. */
 export interface Policy {
-  /** Left, before anything runs, if the command is refused. */
   readonly check: (command: string) => Either.Either<void, CommandBlocked>
 }
 

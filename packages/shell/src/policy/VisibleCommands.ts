@@ -65,7 +65,7 @@ export interface VisibleLine {
   readonly possible: ReadonlyArray<ReadonlyArray<string>>
 }
 
-interface Found {
+interface CommandCollection {
   readonly commands: Array<VisibleCommand>
   readonly hidden: Array<string>
   readonly possible: Array<ReadonlyArray<string>>
@@ -75,7 +75,13 @@ interface Found {
   readonly left: { lines: number }
 }
 
-const nothing = (left: Found["left"]): Found => ({ commands: [], hidden: [], possible: [], texts: [], left })
+const nothing = (left: CommandCollection["left"]): CommandCollection => ({
+  commands: [],
+  hidden: [],
+  possible: [],
+  texts: [],
+  left
+})
 
 const deepest = 8
 
@@ -119,7 +125,7 @@ const namesShell = ({ words }: SimpleCommand): boolean => words.some(({ text }) 
 const looksLikeScript = /[\s;&|$`(<>]/
 
 /** Adds what a text runs, if it is executed, to what may run. */
-const takePossible = (found: Found, take: (within: Found) => void): void => {
+const takePossible = (found: CommandCollection, take: (within: CommandCollection) => void): void => {
   const within = nothing(found.left)
   take(within)
   for (const { words } of within.commands) found.possible.push(words)
@@ -127,7 +133,7 @@ const takePossible = (found: Found, take: (within: Found) => void): void => {
 }
 
 /** Shells among the arguments of a program that is not known to ignore them. */
-const takeShellsIn = (found: Found, { words }: SimpleCommand, depth: number): void => {
+const takeShellsIn = (found: CommandCollection, { words }: SimpleCommand, depth: number): void => {
   for (const [from, word] of words.slice(0, mostBeginnings).entries()) {
     if (from === 0 || !isShellName(word.text)) continue
     const { scripts } = innerOf({ ...noCommand, words: words.slice(from) })
@@ -144,7 +150,7 @@ const noCommand: Omit<SimpleCommand, "words"> = {
 }
 
 /** Commands that may begin at any word of a wrapper. */
-const takeBeginnings = (found: Found, command: SimpleCommand, depth: number): void => {
+const takeBeginnings = (found: CommandCollection, command: SimpleCommand, depth: number): void => {
   const words = textsOf(command.words)
   const end = Math.min(words.length, mostBeginnings)
   for (let from = 1; from < end; from++) found.possible.push(words.slice(from))
@@ -155,7 +161,7 @@ const takeBeginnings = (found: Found, command: SimpleCommand, depth: number): vo
  * Takes what a wrapper runs. `within`: it is an argument of another wrapper, whose beginnings are taken. Whether it executes
  * text that the line does not show.
  */
-const takeInner = (found: Found, command: SimpleCommand, depth: number, within: boolean): boolean => {
+const takeInner = (found: CommandCollection, command: SimpleCommand, depth: number, within: boolean): boolean => {
   const name = nameOf(command)
   const { commands, guessed, more, reads, scripts, startup, unseen } = innerOf(command)
   const inside = within || more
@@ -175,7 +181,7 @@ const takeInner = (found: Found, command: SimpleCommand, depth: number, within: 
   return unseen || isShell(command) || evaluators.has(name) || namesShell(command)
 }
 
-const takeCommand = (found: Found, command: SimpleCommand, depth: number, within = false): void => {
+const takeCommand = (found: CommandCollection, command: SimpleCommand, depth: number, within = false): void => {
   const changed = assigned(command).find((name) => meaning.test(name))
   if (changed !== undefined) found.hidden.push(`${changed} changes what the names of commands mean`)
   found.texts.push(...saidBy(command))
@@ -212,7 +218,7 @@ const plainCommand = (text: string): SimpleCommand | undefined => {
   return reserved.has(words[0]?.text ?? "") ? undefined : { ...noCommand, words, source: text }
 }
 
-const takeLine = (found: Found, text: string, depth: number): void => {
+const takeLine = (found: CommandCollection, text: string, depth: number): void => {
   if (found.left.lines <= 0) {
     found.hidden.push(`the line has more than ${mostLines} texts that may be commands`)
     return

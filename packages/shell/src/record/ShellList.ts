@@ -93,7 +93,6 @@ export const evolve = (list: ShellList, event: SessionEvent): ShellList => {
 export const open = (list: ShellList): ReadonlyArray<ListedShell> =>
   [...list.values()].filter((shell) => shell.closed === undefined)
 
-/** Whole seconds since the end of the last command, or since the opening; undefined if neither is in the log. */
 export const idleSeconds = ({ lastEndAt, openedAt }: ListedShell, now: number): number | undefined => {
   const since = lastEndAt ?? openedAt
   return since === undefined ? undefined : Math.max(0, Math.floor((now - since) / 1_000))

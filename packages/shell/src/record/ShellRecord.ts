@@ -81,7 +81,6 @@ export const executed = (shellID: string, command: string, result: ExecResult, c
 export const blocked = (shellID: string, command: string, { policy, reason }: CommandBlocked): ShellFact =>
   draft("session.next.shell.blocked", { shellID, command: bounded(command), policy, reason: line(reason) })
 
-/** A checkpoint of the workspace was made. */
 export const checkpointed = (shellID: string, checkpointID: string, label?: string): ShellFact =>
   draft("session.next.shell.checkpointed", {
     shellID,
@@ -93,7 +92,6 @@ export const checkpointed = (shellID: string, checkpointID: string, label?: stri
 export const restored = (shellID: string, checkpointID: string, filesChanged: number): ShellFact =>
   draft("session.next.shell.restored", { shellID, checkpointID, filesChanged })
 
-/** The shell is closed; it is the last fact about it. */
 export const closed = (shellID: string, reason: ShellCloseReason): ShellFact =>
   draft("session.next.shell.closed", { shellID, reason })
 

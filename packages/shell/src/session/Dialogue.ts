@@ -159,7 +159,6 @@ const start = Buffer.from("bash: ")
 const complaints = (pid: number): RegExp =>
   new RegExp(`^bash: (?:_: readonly variable|\\[${pid}: [^\\]]+\\] tcsetattr: [^\\n]+)$`)
 
-/** Bytes at the end that may begin the text. */
 const beginning = (bytes: Buffer, text: Buffer): number => {
   for (let length = Math.min(bytes.length, text.length - 1); length > 0; length--) {
     if (bytes.subarray(bytes.length - length).equals(text.subarray(0, length))) return length
@@ -248,7 +247,6 @@ interface Running {
 
 export interface Dialogue {
   readonly take: (stream: StreamName, bytes: Uint8Array) => void
-  /** Expects the output and the end of the next command; returns its token. */
   readonly begin: (sinks: Sinks) => string
   /** Expects another report of the running command's end; returns its token. */
   readonly again: () => string

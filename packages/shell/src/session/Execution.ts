@@ -11,7 +11,7 @@ import type { OutputFile, OutputStore, OutputStream } from "../output/OutputStor
 import { redacted, type Secrets } from "../output/RedactionStream.ts"
 import type { Transport } from "../transport/Program.ts"
 import type { Sink, Sinks } from "./Dialogue.ts"
-import type { Ended } from "./LiveShell.ts"
+import type { CommandEnd } from "./LiveShell.ts"
 import type { Dialect } from "./ShellScripts.ts"
 
 // A command's standard input that is written while the command runs: a fifo where the shell is, which a program beside
@@ -20,7 +20,6 @@ import type { Dialect } from "./ShellScripts.ts"
 interface InputPipe {
   /** Path of the fifo. */
   readonly path: string
-  /** Completes when the bytes are on their way; they are lost if the command has ended. */
   readonly write: (text: string | Uint8Array) => Effect.Effect<void>
   readonly end: Effect.Effect<void>
 }
@@ -101,7 +100,7 @@ interface ExecutionOptions {
 }
 
 /** What the caller knows of the command. */
-export interface Measured {
+export interface CommandTiming {
   readonly millis: number
   readonly late: string
 }
@@ -109,7 +108,7 @@ export interface Measured {
 export interface Execution {
   readonly sinks: Sinks
   /** Called once, after the end of the command. */
-  readonly result: (ended: Ended, more: Measured) => ExecResult
+  readonly result: (ended: CommandEnd, more: CommandTiming) => ExecResult
 }
 
 /** Exit code of a command that was stopped before its timeout: 128 + SIGINT. */
@@ -188,16 +187,10 @@ export const passed = ({ dialect, secrets, take }: PassedOptions): Execution => 
   }
 }
 
-/** A character for each byte. */
-const latin1 = (bytes: Uint8Array): string =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1")
-
 export const make = ({ budget, dialect, handle, onText, secrets, store }: ExecutionOptions): Execution => {
   const stream = (name: OutputStream) => {
     let file: OutputFile | undefined
     const live = onText === undefined ? undefined : makeLive((text) => onText(name, text))
-    /** The output so far as latin1 text, while it is short and has no live reader. */
-    let short = ""
     let pipeline: OutputPipeline.OutputPipeline | undefined
     const begin = () => {
       file = store?.open(handle, name)
@@ -210,18 +203,12 @@ export const make = ({ budget, dialect, handle, onText, secrets, store }: Execut
           else onText?.(name, text)
         }
       })
-      if (short !== "") pipeline.add(Buffer.from(short, "latin1"))
       return pipeline
     }
     return {
-      sink: (bytes: Uint8Array) => {
-        const waits = pipeline === undefined && onText === undefined
-        if (waits && short.length + bytes.length <= OutputPipeline.longest) short += latin1(bytes)
-        else (pipeline ?? begin()).add(bytes)
-      },
+      sink: (bytes: Uint8Array) => (pipeline ?? begin()).add(bytes),
       end: (isFarewell: boolean) => {
-        const whole = pipeline === undefined ? OutputPipeline.shape(short, budget, secrets) : undefined
-        const shaped = whole ?? (pipeline ?? begin()).end()
+        const shaped = pipeline?.end() ?? OutputPipeline.silent
         live?.end(isFarewell)
         const kept = file?.end(shaped.truncated) ?? false
         return { ...shaped, kept: kept && shaped.truncated, report: shaped.truncated ? shaped.report : undefined }

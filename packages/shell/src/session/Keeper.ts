@@ -35,7 +35,7 @@ export const firstOf = <A, E, R, B, E2, R2>(
 // `/proc`, only the group is killed.
 
 /** The shell, and the first process of its sandbox, which leads the shell's group and adopts its orphans. */
-export interface Place {
+export interface ShellProcesses {
   readonly pid: number
   readonly init: number | undefined
 }
@@ -52,7 +52,7 @@ export interface Running {
  */
 export type Order =
   /** Names the shell. */
-  | ({ readonly order: "root" } & Place)
+  | ({ readonly order: "root" } & ShellProcesses)
   /** Ends the running command's list, and interrupts or kills what the command started. `again`: it did not answer the last one. */
   | ({ readonly order: "interrupt" | "kill"; readonly dialect: Dialect; readonly again: boolean } & Running)
   /** Kills what the command started and left. */
@@ -414,7 +414,7 @@ export const start = Effect.fn("Keeper.start")(function* (
 })
 
 /** Kills a shell with everything that it started, in place of a keeper that has ended. */
-export const finish = (transport: Transport, mark: string, place: Place): Effect.Effect<void> =>
+export const finish = (transport: Transport, mark: string, place: ShellProcesses): Effect.Effect<void> =>
   Effect.gen(function* () {
     const keeper = yield* start(transport, mark)
     yield* keeper.ask({ order: "root", ...place })

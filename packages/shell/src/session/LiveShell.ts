@@ -86,13 +86,13 @@ export interface Command {
   /** The command is stopped after so many milliseconds; never by default. */
   readonly timeoutMillis?: number
   /** Runs after an interruption has stopped the command. */
-  readonly onInterrupt?: (ended: Ended) => Effect.Effect<void>
+  readonly onInterrupt?: (ended: CommandEnd) => Effect.Effect<void>
 }
 
 /** Why a shell ended by itself. */
 export type Ending = "exited" | "timeout" | "lost" | Breach
 
-export interface Ended {
+export interface CommandEnd {
   /** 124 if the command was stopped. */
   readonly code: number
   /** The working folder after the command. */
@@ -112,7 +112,7 @@ export interface LiveShell {
    * Runs a command; the caller runs one at a time. Undefined if the shell has ended before. An interruption stops the command
    * and completes when nothing of it runs any more.
    */
-  readonly run: (command: Command, sinks: Dialogue.Sinks) => Effect.Effect<Ended | undefined>
+  readonly run: (command: Command, sinks: Dialogue.Sinks) => Effect.Effect<CommandEnd | undefined>
   /** The shell waits when it prints more, until `resume` or until its command is stopped. */
   readonly pause: () => void
   readonly resume: () => void
@@ -141,13 +141,13 @@ const aheadOf = (answer: string): number => {
   return Number.isInteger(time) ? time - hundredths() : 0
 }
 
-interface Started {
+interface StartedShell {
   readonly dialect: Dialect
   readonly pid: number
 }
 
 /** Reads what the bootstrap prints. */
-const makeGreeting = (mark: string, found: (started: Started) => void) => {
+const makeGreeting = (mark: string, found: (started: StartedShell) => void) => {
   const texts = { stdout: "", stderr: "" }
   const form = new RegExp(`${mark} (bash|sh) (\\d+)\\n`)
   const take: Listener = (stream, bytes) => {
@@ -166,7 +166,7 @@ const boot = Effect.fnUntraced(function* (
   dialogue: Dialogue.Dialogue
 ) {
   const program = yield* transport.runShell(bootstrap({ cwd, mark, token: mark }))
-  const started = yield* Deferred.make<Started, TransportFailed>()
+  const started = yield* Deferred.make<StartedShell, TransportFailed>()
   const greeting = makeGreeting(mark, (found) => {
     take = dialogue.take
     Deferred.unsafeDone(started, Effect.succeed(found))
@@ -192,7 +192,7 @@ const boot = Effect.fnUntraced(function* (
 })
 
 /** The shell's number for the keeper: in a sandbox, the shell knows another one. */
-const placeOf = (transport: Transport, { pid, program }: Started & { readonly program: Program }) => {
+const placeOf = (transport: Transport, { pid, program }: StartedShell & { readonly program: Program }) => {
   if (transport.sandbox === undefined) return Effect.succeed({ pid, init: undefined })
   const found = program.outside?.()
   return found === undefined
@@ -206,7 +206,7 @@ const placeOf = (transport: Transport, { pid, program }: Started & { readonly pr
     : Effect.succeed({ pid: found.program, init: found.init })
 }
 
-interface Kept extends Started {
+interface RunningShell extends StartedShell {
   readonly program: Program
   /** How far the keeper's time is ahead. */
   readonly ahead: number
@@ -216,7 +216,7 @@ interface Kept extends Started {
 
 /** Runs commands in a started shell. */
 const makeRunner = Effect.fnUntraced(function* (
-  { ahead, dialect, finish, pid, program }: Kept,
+  { ahead, dialect, finish, pid, program }: RunningShell,
   keeper: Keeper.Keeper,
   dialogue: Dialogue.Dialogue
 ) {
@@ -233,7 +233,6 @@ const makeRunner = Effect.fnUntraced(function* (
   let sentAt = 0
   // A running command may wait for its reader. What stops it reads to the end, and is not stopped again.
   let isFree = false
-  /** What the shell says is not read. */
   let isPaused = false
   const resume = () => {
     isPaused = false
@@ -262,7 +261,7 @@ const makeRunner = Effect.fnUntraced(function* (
       dialogue.close()
     })
   )
-  const asEnded = (code: number, stopped: boolean): Ended => {
+  const asEnded = (code: number, stopped: boolean): CommandEnd => {
     errors?.end()
     return { code, cwd: dialogue.cwd(), stopped, timedOut: stopped && timedOut, closed: ending }
   }
@@ -330,7 +329,7 @@ const makeRunner = Effect.fnUntraced(function* (
   })
 
   /** The end of a command. Undefined if the shell exited before it read the command's line. */
-  const finished = (): Effect.Effect<Ended | undefined> =>
+  const finished = (): Effect.Effect<CommandEnd | undefined> =>
     ending === undefined
       ? Effect.succeed(asEnded(dialogue.code(), false))
       : Effect.map(Deferred.await(ended), ({ exit }) =>
@@ -361,7 +360,7 @@ const makeRunner = Effect.fnUntraced(function* (
   const settle = (
     news: Outcome.Exit<Dialogue.News>,
     onInterrupt: Command["onInterrupt"]
-  ): Effect.Effect<Ended | undefined> => {
+  ): Effect.Effect<CommandEnd | undefined> => {
     deadline.clear()
     if (news._tag === "Success" && news.value === "late") return Effect.flatMap(giveUp, finished)
     if (news._tag === "Success" && news.value !== "halted") {

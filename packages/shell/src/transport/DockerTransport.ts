@@ -78,7 +78,7 @@ const saidBy = ({ stderr, stdout }: Answer): string => {
   return redactSecrets(line.trim().slice(0, 300)) || "the client said nothing"
 }
 
-interface Found {
+interface ContainerState {
   readonly id: string
   readonly startedAt: string
 }
@@ -105,12 +105,11 @@ const find = Effect.fnUntraced(function* (client: Docker, container: string) {
   const [id = "", running, paused, startedAt = ""] = answer.stdout.trim().split(" ")
   if (running !== "true") return yield* failed("unreachable", `the container ${container} does not run: start it`)
   if (paused === "true") return yield* failed("unreachable", `the container ${container} is paused: unpause it`)
-  const found: Found = { id, startedAt }
+  const found: ContainerState = { id, startedAt }
   return found
 })
 
-/** The arguments that run a script in the container. */
-const execArguments = ({ id }: Found, { user }: DockerTarget, script: string): Array<string> => [
+const execArguments = ({ id }: ContainerState, { user }: DockerTarget, script: string): Array<string> => [
   "exec",
   "-i",
   ...(user === undefined ? [] : ["-u", user]),
@@ -124,13 +123,13 @@ const execArguments = ({ id }: Found, { user }: DockerTarget, script: string): A
 interface Inside {
   readonly client: Docker
   readonly target: DockerTarget
-  readonly found: Found
+  readonly found: ContainerState
   /** Lost when the container stops, or the daemon no longer says that it runs. */
   readonly shared: Shared
 }
 
 /** Waits for the container's end: clients that run programs in it may not notice. */
-const watch = ({ env, program }: Docker, { id }: Found) =>
+const watch = ({ env, program }: Docker, { id }: ContainerState) =>
   Effect.gen(function* () {
     const shared = makeShared()
     yield* Effect.acquireRelease(
@@ -169,11 +168,11 @@ const endOf = Effect.fnUntraced(function* (inside: Inside, code: number | null):
   return lostExit
 })
 
-interface Started extends Ending {
+interface DockerProcess extends Ending {
   readonly child: ChildProcessWithoutNullStreams
 }
 
-const start = (inside: Inside, script: string): Effect.Effect<Started, TransportFailed> =>
+const start = (inside: Inside, script: string): Effect.Effect<DockerProcess, TransportFailed> =>
   Effect.async((resume) => {
     const { client, found, target } = inside
     const cannot = () => resume(failed("no shell", `the program ${client.program} cannot be started with this script`))

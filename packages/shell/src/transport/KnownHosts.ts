@@ -186,7 +186,6 @@ const load = (paths: ReadonlyArray<string>): Effect.Effect<Files, TransportFaile
 
 /** Decides on the key of one host. */
 export interface HostTrust {
-  /** The types of keys to ask the host for first. */
   readonly types: ReadonlyArray<string>
   /** Succeeds if the key is trusted. Its error says what was presented and what to do. */
   readonly check: (key: Buffer) => Effect.Effect<void, TransportFailed>
@@ -206,7 +205,7 @@ const acceptNew = Effect.fnUntraced(function* (own: string, name: string, key: B
   })
 })
 
-export interface Wanted {
+export interface ExpectedHost {
   readonly host: string
   readonly port: number
   /** The fingerprint that the caller expects. */
@@ -215,7 +214,7 @@ export interface Wanted {
 
 /** Reads the files, once per connection. */
 export const trust = Effect.fn("KnownHosts.trust")(function* (
-  { fingerprint: pinned, host, port }: Wanted,
+  { fingerprint: pinned, host, port }: ExpectedHost,
   settings: TransportSettings
 ) {
   const own = settings.ownKnownHosts

@@ -17,7 +17,7 @@ import {
   type Sandboxes,
   type SandboxRefused,
   start,
-  type Wanted
+  type SandboxRequest
 } from "@daybook/core/child/Sandbox"
 import { whyNotStarted } from "@daybook/core/child/ShellProcess"
 import { TransportFailed } from "../domain/ShellError.ts"
@@ -53,13 +53,13 @@ const killGroup = (pid: number) => {
   }
 }
 
-interface Started extends Ending {
+interface LocalProcess extends Ending {
   readonly pid: number
   readonly streams: ReadonlyArray<Readable | Writable>
 }
 
 const startProcess = ({ cwd, env, prefix }: LocalLaunch, script: string) =>
-  Effect.async<Started, TransportFailed>((resume) => {
+  Effect.async<LocalProcess, TransportFailed>((resume) => {
     const refuse = (cause: unknown) => resume(startFailed(cause, cwd, Buffer.byteLength(script)))
     try {
       const [file = "sh", ...args] = [...prefix, "sh", "-c", script]
@@ -119,7 +119,7 @@ export const makeUnconfined = (settings: LocalSettings = {}): Transport => {
 }
 
 // Programs on this machine, with the shell in the runtime's sandbox. The keeper and the writer of the shell's input are
-// outside, where they can end the sandbox; they take no program from a folder that the shell can write (decision 0065).
+// outside, where they can end the sandbox; they take no program from a folder that the shell can write.
 
 export interface LocalOptions extends LocalSettings {
   /** Creates the sandbox of the shell, if its settings say so. */
@@ -154,7 +154,7 @@ const shownFolder = Effect.acquireRelease(
 )
 
 /** The sandbox. A shell in a folder of the settings does not need the host's own, which may hold the home folder. */
-const confine = (sandbox: Sandboxes, wanted: Wanted) =>
+const confine = (sandbox: Sandboxes, wanted: SandboxRequest) =>
   sandbox.confine(wanted).pipe(
     Effect.catchTag("SandboxRefused", (first) =>
       Effect.mapError(sandbox.confine({ ...wanted, writable: [] }), () => first)

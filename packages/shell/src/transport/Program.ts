@@ -32,7 +32,6 @@ export interface Program {
   readonly send: (bytes: string | Uint8Array) => void
   /** Ends standard input. */
   readonly endInput: Effect.Effect<void>
-  /** The program's end. Its descendants may still run and hold the streams. */
   readonly exit: Effect.Effect<Exit>
   /** Only in a sandbox: the program's number for programs outside of it. Undefined once it has ended. */
   readonly outside?: () => Outside | undefined
@@ -53,7 +52,6 @@ export interface Transport {
 
 /** The sandbox of a shell. */
 interface ShellSandbox {
-  /** The folder in which the shell starts. */
   readonly cwd: string
   readonly limits: Limits
   /** What the sandbox allows, to explain a failure. */

@@ -123,7 +123,6 @@ interface Credentials {
   readonly names: string
 }
 
-/** The methods to try, in order: key, agent, password. */
 const credentials = Effect.fnUntraced(function* (ssh2: Ssh2, target: SshTarget, settings: TransportSettings) {
   const username = target.user
   const methods: Array<AnyAuthMethod> = []
@@ -173,7 +172,7 @@ const reasonOf = (cause: Error & { readonly level?: string; readonly code?: unkn
   }
 }
 
-interface Wanted {
+interface ConnectRequest {
   readonly name: string
   readonly config: ConnectConfig
   readonly host: string
@@ -183,7 +182,7 @@ interface Wanted {
 }
 
 /** Waits until the server has accepted the credentials. */
-const ready = (client: Client, socket: Socket, { config, hostTrust, name, tried }: Wanted) =>
+const ready = (client: Client, socket: Socket, { config, hostTrust, name, tried }: ConnectRequest) =>
   Effect.async<void, TransportFailed>((resume) => {
     let refusal: TransportFailed | undefined
     let trusted: Buffer | undefined
@@ -245,12 +244,12 @@ const openConnection = Effect.fn("SshConnection.open")(function* (
   return { client, name, shared }
 })
 
-interface Opened extends Ending {
+interface OpenChannel extends Ending {
   readonly channel: ClientChannel
 }
 
 /** Listens to the channel at once: its end may come in the same packet as its beginning. */
-const opened = (channel: ClientChannel): Opened => {
+const opened = (channel: ClientChannel): OpenChannel => {
   const ending = makeProgram({
     input: channel,
     outputs: [
@@ -263,7 +262,7 @@ const opened = (channel: ClientChannel): Opened => {
   return { ...ending, channel }
 }
 
-const start = ({ client, name }: Connection, script: string): Effect.Effect<Opened, TransportFailed> =>
+const start = ({ client, name }: Connection, script: string): Effect.Effect<OpenChannel, TransportFailed> =>
   Effect.async((resume) => {
     // OpenSSH ends the whole connection if a command contains NUL.
     if (script.includes("\0")) return resume(Effect.fail(failed("no shell", "a script cannot contain NUL")))

@@ -149,14 +149,14 @@ const anchorPlaces = (search: Search, anchors: ReadonlyArray<string>): Either.Ei
   })
 
 /** Where a hunk goes, and whether its lines are only near those of the file. */
-interface Place {
+interface HunkPlace {
   readonly at: number
   readonly isNear: boolean
 }
 
-const exactly = (at: number): Place => ({ at, isNear: false })
+const exactly = (at: number): HunkPlace => ({ at, isNear: false })
 
-const placeOf = (search: Search, hunk: Hunk, from: number, length: number): Either.Either<Place, string> =>
+const placeOf = (search: Search, hunk: Hunk, from: number, length: number): Either.Either<HunkPlace, string> =>
   Either.gen(function* () {
     const sought = oldLines(hunk)
     const anchors = yield* anchorPlaces(search, hunk.anchors)

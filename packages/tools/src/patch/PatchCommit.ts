@@ -14,7 +14,7 @@ import * as path from "node:path"
 import { Effect } from "effect"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
 import { codeOf, fileFailure, type Target } from "@daybook/core/workspace/FileFailure"
-import type { Held } from "@daybook/core/workspace/HeldFolder"
+import type { PathInFolder } from "@daybook/core/workspace/HeldFolder"
 import type { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 
 // Defines the file operations of a commit; tests replace them to make a disk fail at any step.
@@ -80,7 +80,7 @@ export type Step = { readonly change: number; readonly target: Target } & (
 )
 
 /** A step with the paths of its file and of its temporary files, through their folder's descriptor. */
-export type Prepared = Step & { readonly real: string; readonly temporary: string; readonly original: string }
+export type PreparedStep = Step & { readonly real: string; readonly temporary: string; readonly original: string }
 
 interface CommitOptions {
   readonly io: FileOperations
@@ -96,7 +96,7 @@ export interface Commit extends CommitOptions {
   /** Created files beside targets, with their display names. */
   readonly spare: Map<string, string>
   /** The folders that are held open. */
-  readonly held: Map<string, Held>
+  readonly held: Map<string, PathInFolder>
 }
 
 /** Error codes for files or file systems without hard links; a copy is made instead. */
@@ -112,7 +112,6 @@ const unchanged = (before: Stats, now: Stats) =>
   before.size === now.size &&
   before.mtimeMs === now.mtimeMs
 
-/** The model's name of a file or folder near a target. */
 const near = ({ real, resource }: Target, file: string) =>
   path.posix.join(path.posix.dirname(resource), path.relative(path.dirname(real), file).split(path.sep).join("/"))
 
@@ -185,7 +184,7 @@ const prepare = Effect.fnUntraced(function* (commit: Commit, step: Step, index: 
       break
     case "remove":
   }
-  return { ...step, real, temporary, original } satisfies Prepared
+  return { ...step, real, temporary, original } satisfies PreparedStep
 })
 
 /** Puts a file at a free path. A hard link never replaces a file; without links, the path is checked first. */
@@ -205,7 +204,7 @@ const place = async ({ io, spare }: Commit, from: string, to: string) => {
 }
 
 /** Gives a prepared file its new state, unless another program changed it. */
-const perform = Effect.fnUntraced(function* (commit: Commit, step: Prepared) {
+const perform = Effect.fnUntraced(function* (commit: Commit, step: PreparedStep) {
   const { io, spare } = commit
   const { original, real, target, temporary } = step
   const { resource } = target
@@ -230,7 +229,7 @@ const perform = Effect.fnUntraced(function* (commit: Commit, step: Prepared) {
 })
 
 /** Restores the file's earlier state. */
-const undo = ({ io, spare }: Commit, step: Prepared) =>
+const undo = ({ io, spare }: Commit, step: PreparedStep) =>
   attempt(async () => {
     if (step.kind === "create" || step.kind === "createFrom") return io.remove(step.real)
     await io.rename(step.original, step.real)
@@ -257,8 +256,8 @@ const clear = Effect.fnUntraced(function* ({ io, spare }: Commit, kept: Readonly
 const stays: ReadonlySet<string> = new Set(["ENOTEMPTY", "EEXIST", "ENOENT"])
 
 /** Undoes steps in reverse; returns the ones that could not be undone. */
-const undoAll = Effect.fnUntraced(function* (commit: Commit, done: ReadonlyArray<Prepared>) {
-  const stuck: Array<Prepared> = []
+const undoAll = Effect.fnUntraced(function* (commit: Commit, done: ReadonlyArray<PreparedStep>) {
+  const stuck: Array<PreparedStep> = []
   const stuckChanges = new Set<number>()
   for (const step of done.toReversed()) {
     // A moved file is removed from its new path only after it is restored at the old one.
@@ -289,8 +288,8 @@ const states = { create: "created", createFrom: "created", replace: "changed", r
 /** The state of each file, one line each: first the changed ones, with their originals. */
 const stateLines = (
   steps: ReadonlyArray<Step>,
-  done: ReadonlyArray<Prepared>,
-  stuck: ReadonlyArray<Prepared>,
+  done: ReadonlyArray<PreparedStep>,
+  stuck: ReadonlyArray<PreparedStep>,
   spare: ReadonlyMap<string, string>
 ): ReadonlyArray<string> => {
   const stuckAt = (step: Step) => stuck.find(({ target }) => target === step.target)
@@ -316,7 +315,7 @@ const stateLines = (
 const rollBack = Effect.fnUntraced(function* (
   commit: Commit,
   steps: ReadonlyArray<Step>,
-  done: ReadonlyArray<Prepared>,
+  done: ReadonlyArray<PreparedStep>,
   cause: ToolFailure
 ) {
   const stuck = yield* undoAll(commit, done)
@@ -343,7 +342,7 @@ export const commit = Effect.fn("PatchCommit.commit")(
   function* (steps: ReadonlyArray<Step>, options: CommitOptions) {
     const token = randomUUID().slice(0, 8)
     const state: Commit = { ...options, token, folders: new Map(), spare: new Map(), held: new Map() }
-    const done: Array<Prepared> = []
+    const done: Array<PreparedStep> = []
     return yield* Effect.gen(function* () {
       const prepared = yield* Effect.forEach(steps, (step, index) => prepare(state, step, index))
       for (const step of prepared) {

@@ -18,7 +18,6 @@ import type { Step } from "./PatchCommit.ts"
 export interface ResolvedChange {
   readonly change: FileChange
   readonly target: WritableTarget
-  /** The destination of a moved file. */
   readonly destination: WritableTarget | undefined
 }
 

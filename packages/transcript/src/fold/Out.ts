@@ -127,7 +127,7 @@ const codes: Readonly<Record<string, ErrorCode>> = {
 /** The code of a stored error's type; `EIO` for a type without a code. */
 export const codeOf = (type: string): ErrorCode => (Object.hasOwn(codes, type) ? (codes[type] ?? "EIO") : "EIO")
 
-/** Limits the text of a row. Pure. Spec: FI-104 in specs/files.md. */
+// Limits the text of a row. Pure. Spec: FI-104 in specs/files.md.
 
 /** UTF-8 bytes of text in one row, at most. */
 export const textLimit = 256 * 1024

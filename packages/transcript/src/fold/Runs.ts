@@ -7,17 +7,17 @@ import { modelText, type Prompt, type StoredError } from "@daybook/log/domain/Va
 import type { EventOfType } from "@daybook/log/events/SessionEvents"
 import { agentDirectory, runOf } from "../row/Rows.ts"
 import { clip, codeOf, type Out, place, set } from "./Out.ts"
-import { lengthOf, type OpenRun, type Said, separator } from "./State.ts"
+import { lengthOf, type OpenRun, type EndedText, separator } from "./State.ts"
 import * as Steps from "./Steps.ts"
 
-const between: Said = { text: separator, head: separator }
+const between: EndedText = { text: separator, head: separator }
 
 /** The text of a run: the texts of its messages in order, with an empty line between messages (FR-7). */
-const textsOf = ({ texts }: OpenRun): ReadonlyArray<Said> =>
+const textsOf = ({ texts }: OpenRun): ReadonlyArray<EndedText> =>
   texts.filter((slot) => slot.texts.length > 0).flatMap((slot, n) => (n === 0 ? slot.texts : [between, ...slot.texts]))
 
 /** The beginning of the text, up to the first text that is not held whole. */
-const beginning = (texts: ReadonlyArray<Said>): string => {
+const beginning = (texts: ReadonlyArray<EndedText>): string => {
   const cut = texts.findIndex(({ head, text }) => head.length < text.length)
   return (cut === -1 ? texts : texts.slice(0, cut + 1)).map(({ head }) => head).join("")
 }

@@ -78,7 +78,6 @@ export const Checkpoint = Schema.Struct({
   word: StateWord,
   lastStatus: optional(Schema.Literal("ok", "error", "cancelled")),
   lastRun: optional(RunID),
-  /** The client's id of the last run that had one. */
   clientID: optional(Schema.String),
   /** The global position of the event that began the last run. */
   runStartedPosition: optional(Schema.Int),
@@ -108,16 +107,16 @@ export interface OpenRun {
   readonly activityID: string
   readonly clientID: string | undefined
   /** Its assistant messages in order, each with the texts of its ended step. */
-  readonly texts: ReadonlyArray<{ readonly messageID: string; readonly texts: ReadonlyArray<Said> }>
+  readonly texts: ReadonlyArray<{ readonly messageID: string; readonly texts: ReadonlyArray<EndedText> }>
 }
 
 type ToolResultBlock = Extract<Block, { readonly type: "tool_result" }>
 /** An ended text, and its beginning as far as the run's `message` row may show it. */
-export interface Said {
+export interface EndedText {
   readonly text: Text
   readonly head: string
 }
-export type StepText = { readonly kind: "text"; readonly id: string; readonly said: Said | undefined }
+export type StepText = { readonly kind: "text"; readonly id: string; readonly said: EndedText | undefined }
 export interface StepCall {
   readonly kind: "call"
   readonly id: string
@@ -191,7 +190,6 @@ export const isQuiet = ({ opening, run, steps }: State): boolean =>
 /** The checkpoint of a quiet state. */
 export const toCheckpoint = (state: State): Checkpoint => Struct.omit(state, "opening", "run", "steps")
 
-/** The state of a checkpoint. */
 export const fromCheckpoint = (checkpoint: Checkpoint): State => ({
   ...checkpoint,
   opening: undefined,

@@ -23,7 +23,7 @@ import {
   lengthOf,
   type OpenStep,
   remember,
-  type Said,
+  type EndedText,
   type StepCall,
   type StepText
 } from "./State.ts"
@@ -53,11 +53,10 @@ const withPart = (out: Out, step: OpenStep, part: StepText | StepCall): void => 
 const callOf = (step: OpenStep | undefined, callID: string): StepCall | undefined =>
   step?.parts.find((part): part is StepCall => part.kind === "call" && part.id === callID)
 
-/** The ended, non-empty texts of the parts, in order. */
-const textsOf = (parts: OpenStep["parts"]): ReadonlyArray<Said> =>
+const textsOf = (parts: OpenStep["parts"]): ReadonlyArray<EndedText> =>
   parts.flatMap((part) => (part.kind === "text" && part.said !== undefined && part.said.text !== "" ? [part.said] : []))
 
-const textLength = (said: ReadonlyArray<Said>): number => lengthOf(said.map(({ text }) => text))
+const textLength = (said: ReadonlyArray<EndedText>): number => lengthOf(said.map(({ text }) => text))
 
 /** The beginning of the text that the run's row still has room for. */
 const shownHead = ({ state: { run } }: Out, step: OpenStep, id: string, text: string): string => {

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto"
 import { Schema } from "effect"
 import { JsonValue } from "@daybook/log/domain/Json"
 
-/** Formats the times of rows. Pure. Spec: FI-5 in specs/files.md (DC-4). */
+// Formats the times of rows. Pure. Spec: FI-5 in specs/files.md (DC-4).
 
 const firstTime = Date.parse("0000-01-01T00:00:00.000Z")
 
@@ -30,7 +30,7 @@ export const timeText = (ms: number): string => {
   return `${textOfMinute(whole)}${rest.slice(0, 2)}.${rest.slice(2)}Z`
 }
 
-/** Shows a session's folder as its agent sees it. Pure. Spec: FI-10 in specs/files.md. */
+// Shows a session's folder as its agent sees it. Pure. Spec: FI-10 in specs/files.md.
 
 /**
  * The folder as the agent sees it: its path below the root, `/` for the root itself. Without a root, or outside of it,

@@ -1,4 +1,4 @@
-/** Reads Markdown as tokens, if they can be drawn. Pure. Spec: IP-18, IP-30 in specs/inspector.md. */
+/** Reads Markdown as tokens, if they can be drawn. Pure. Spec: IP-18, IP-30 in specs/http.md. */
 import { Lexer, type Token } from "marked"
 
 /** Characters of the longest text that is read as Markdown. */

@@ -1,6 +1,6 @@
 /**
  * A request that the model was shown, as blocks of text, and the difference between two requests. Pure. Spec: IP-13 in
- * specs/inspector.md.
+ * specs/http.md.
  */
 import type { ShownRequest } from "@daybook/core/request/Recorded"
 import { diffArrays, diffLines } from "diff"
@@ -42,7 +42,6 @@ const partText = (part: Exclude<EncodedMessage["content"], string>[number]): str
 const messageText = ({ content }: EncodedMessage): string =>
   typeof content === "string" ? content : content.map(partText).join("\n")
 
-/** System texts, messages, tools and settings, in the order of the request. */
 export const blocksOf = ({ estimate, frame, messages }: EncodedRequest): ReadonlyArray<Block> => [
   ...frame.system.map((text, index): Block => ({
     kind: "system",

@@ -1,6 +1,6 @@
 /**
  * Folds the events of a session into its timeline, its spending, its context epochs and its requests, in one pass. Pure.
- * Spec: IP-11 in specs/inspector.md.
+ * Spec: IP-11 in specs/http.md.
  */
 import type { EventIn, EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
 
@@ -9,7 +9,7 @@ import { withheldText } from "@daybook/log/domain/Message"
 import { type Lane, Timeline } from "./Timeline.ts"
 
 /** One provider request that ended. */
-export interface Spent {
+export interface RequestCost {
   readonly seq: number
   readonly at: number
   readonly input: number
@@ -25,7 +25,7 @@ export interface Spent {
 }
 
 export class Spending {
-  readonly points: Array<Spent> = []
+  readonly points: Array<RequestCost> = []
   budget: Budget = {}
   totalCost = 0
   totalTokens = 0
@@ -63,7 +63,6 @@ export class Spending {
   }
 }
 
-/** What happened to the context. */
 export interface Change {
   readonly seq: number
   readonly at: number
@@ -320,7 +319,6 @@ export class Story {
   }
 }
 
-/** What is known of a message. */
 interface Node {
   readonly id: string
   readonly parentID?: string

@@ -1,7 +1,7 @@
 /**
  * What a session did and how long, as spans in lanes, their scale of time, and their picture. Holds one small object for each
  * span, no texts of events. Pure.
- * Spec: IP-12 in specs/inspector.md.
+ * Spec: IP-12 in specs/http.md.
  */
 
 export type Lane = "prompt" | "activity" | "turn" | "tool" | "compaction" | "retry"

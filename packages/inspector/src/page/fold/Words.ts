@@ -1,6 +1,6 @@
 /**
  * How numbers and times are written, why a run ended, and how characters are shown that would hide or reorder text. Pure.
- * Spec: IP-10, IP-30 in specs/inspector.md.
+ * Spec: IP-10, IP-30 in specs/http.md.
  */
 import { problemOfActivity, problemWords } from "@daybook/log/domain/AnswerProblem"
 import type { Session } from "@daybook/log/domain/Message"

@@ -1,6 +1,6 @@
 /**
  * Asks the server's API with the token of this tab: the address has the token once, after `#`, then the tab's storage
- * keeps it. A refusal is an `ApiError` with the server's own code and sentence. Spec: IP-4 in specs/inspector.md.
+ * keeps it. A refusal is an `ApiError` with the server's own code and sentence. Spec: IP-4 in specs/http.md.
  */
 
 const key = "daybook.token"

@@ -1,6 +1,6 @@
 /**
  * Follows a stream of events line by line, each event once and in order: a stream that breaks continues at its cursor.
- * Ends when the server says that nothing can follow. Spec: IP-5 in specs/inspector.md, SL-229 in specs/shell.md.
+ * Ends when the server says that nothing can follow. Spec: IP-5 in specs/http.md, SL-229 in specs/shell.md.
  *
  *   connecting -> reading -> live -> (cut off) waiting -> connecting at the last cursor
  */
@@ -83,7 +83,6 @@ const refusalOf = (error: unknown, { refusals }: FollowOptions): FollowState | "
   return error.status >= 400 && error.status < 500 && error.status !== 429 ? "removed" : undefined
 }
 
-/** Reads one connection to its end. */
 const readOnce = async (api: Api, options: FollowOptions, cursor: { after: string | undefined; moved: boolean }) => {
   const { frames, live, path, signal, state } = options
   const response = await api.open(withQuery(path, { after: cursor.after, live: live === true ? 1 : undefined }), {

@@ -69,7 +69,6 @@ export class ShellBook {
   /** The lists of shells, by session. */
   readonly #lists = new Map<string, ShellList.ShellList>()
   readonly #shells = new Map<string, Shell>()
-  /** The shell of each kept entry, in the order of arrival, from `#first` on. */
   #arrivals: Array<Shell> = []
   #first = 0
   #characters = 0
@@ -171,9 +170,8 @@ const textsOf = ({ event }: Entry): ReadonlyArray<string | undefined> => {
 
 const literal = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`)
 
-interface Found {
+interface SearchResult {
   readonly entries: Array<Entry>
-  /** How many entries of the shell were searched, dropped ones included. */
   searched: number
 }
 
@@ -181,7 +179,7 @@ interface Found {
 export class Filter {
   readonly text: string
   readonly pattern: RegExp
-  readonly #found = new WeakMap<Shell, Found>()
+  readonly #found = new WeakMap<Shell, SearchResult>()
 
   constructor(text: string) {
     this.text = text

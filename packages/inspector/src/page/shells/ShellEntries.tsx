@@ -29,7 +29,6 @@ const Time = ({ at }: { readonly at: number }) => {
   )
 }
 
-/** The long texts of each event that are shown whole. */
 const whole = new WeakMap<Entry, Set<string>>()
 
 interface Showing {
@@ -251,7 +250,6 @@ const rowOf = (entry: Entry, pattern: RegExp | undefined): VNode => {
   )
 }
 
-/** Marks every place below the element where the pattern is found, without a change of the document. */
 const markFound = (element: Element, pattern: RegExp | undefined): void => {
   // Older browsers have no highlights, and show the same commands without marks.
   if (!("highlights" in CSS)) return

@@ -37,7 +37,7 @@ const first = (shells: ReadonlyArray<Shell>): Shell | undefined => {
 }
 
 /** What the page follows. It draws when something changed, once a frame. */
-class Watched {
+class ShellsModel {
   book = new ShellBook()
   state: FollowState = "connecting"
   chosen: string | undefined
@@ -207,7 +207,7 @@ const About = ({ shell }: { readonly shell: Shell; readonly version: number }) =
 /** The watched shells, and a filter that is set when the last key was a moment ago. */
 const useWatched = (token: string) => {
   const [version, draw] = useReducer((version: number) => version + 1, 0)
-  const watched = useMemo(() => new Watched(() => draw(undefined)), [])
+  const watched = useMemo(() => new ShellsModel(() => draw(undefined)), [])
   useEffect(() => {
     const abort = new AbortController()
     watched.follow(token, abort.signal)
@@ -221,7 +221,7 @@ const useWatched = (token: string) => {
 
 /** `/` filters, Alt with an arrow changes the shell, End and Home move in the commands. */
 const useKeys = (
-  watched: Watched,
+  watched: ShellsModel,
   box: { readonly current: HTMLInputElement | null },
   keys: EntryKeys,
   clear: () => void

@@ -1,7 +1,7 @@
 /**
  * The stored events of a session by sequence number, read in pages when they come into view, and each event as a line. Keeps the
  * pages used last.
- * Spec: IP-16 in specs/inspector.md.
+ * Spec: IP-16 in specs/http.md.
  */
 import { signal } from "@preact/signals"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"

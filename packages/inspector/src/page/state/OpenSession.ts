@@ -1,6 +1,6 @@
 /**
  * The session that is shown: its record, its inbox, its open questions, its transcript, and its events as they come. The whole
- * history is folded only when a view needs it. Spec: IP-8, IP-11 in specs/inspector.md.
+ * history is folded only when a view needs it. Spec: IP-8, IP-11 in specs/http.md.
  */
 import { signal } from "@preact/signals"
 import type { EventsPage } from "@daybook/api/group/EventsApi"
@@ -28,7 +28,6 @@ const changedBy = ({ data }: SessionEvent): ReadonlyArray<string> =>
     "messageID" in data ? data.messageID : undefined
   ].filter((id) => id !== undefined)
 
-/** Whether an event changes which messages the transcript has. */
 const movesPath = ({ type }: SessionEvent): boolean => type === "session.next.leaf.moved"
 
 export class Transcript {

@@ -1,4 +1,4 @@
-/** Where the page is, in the part of the address that no server sees: `#/sessions/ID/TAB?at=SEQ`. Spec: IP-6 in specs/inspector.md. */
+/** Where the page is, in the part of the address that no server sees: `#/sessions/ID/TAB?at=SEQ`. Spec: IP-6 in specs/http.md. */
 import { signal } from "@preact/signals"
 
 export const tabs = ["transcript", "tree", "timeline", "requests", "spending", "context", "events"] as const

@@ -1,6 +1,6 @@
 /**
  * The sessions of the server and whether they work, kept up to date by the feed of all sessions. Spec: IP-7 in
- * specs/inspector.md.
+ * specs/http.md.
  */
 import { signal } from "@preact/signals"
 import type { OpenPermission } from "@daybook/api/group/WorkApi"

@@ -1,4 +1,4 @@
-/** Light, dark, or what the system prefers; kept in the browser. Spec: IP-20 in specs/inspector.md. */
+/** Light, dark, or what the system prefers; kept in the browser. Spec: IP-20 in specs/http.md. */
 import { signal } from "@preact/signals"
 
 const key = "daybook.theme"

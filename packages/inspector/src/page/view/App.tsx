@@ -1,4 +1,4 @@
-/** The page: the sessions beside the one that is shown. Spec: IP-6, IP-20 in specs/inspector.md. */
+/** The page: the sessions beside the one that is shown. Spec: IP-6, IP-20 in specs/http.md. */
 import { useEffect, useMemo, useState } from "preact/hooks"
 import { Api, keepToken } from "../net/Api.ts"
 import { OpenSession } from "../state/OpenSession.ts"
@@ -9,7 +9,6 @@ import { Empty } from "./Parts.tsx"
 import { SessionView, stateText } from "./SessionView.tsx"
 import { Sidebar } from "./Sidebar.tsx"
 
-/** Asks for a token. */
 const Entry = ({ isRefused, onToken }: { readonly isRefused: boolean; readonly onToken: (token: string) => void }) => {
   const [token, set] = useState("")
   return (
@@ -43,7 +42,6 @@ const Entry = ({ isRefused, onToken }: { readonly isRefused: boolean; readonly o
   )
 }
 
-/** `/` searches, Alt with an arrow changes view or session. */
 const useKeys = (list: SessionList) =>
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {

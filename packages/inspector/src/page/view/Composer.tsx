@@ -1,4 +1,4 @@
-/** Prompts a session, shows what waits in its inbox, and answers its questions. Spec: IP-9 in specs/inspector.md. */
+/** Prompts a session, shows what waits in its inbox, and answers its questions. Spec: IP-9 in specs/http.md. */
 import { useEffect, useRef, useState } from "preact/hooks"
 import type { OpenPermission } from "@daybook/api/group/WorkApi"
 import type { PendingQuestion } from "@daybook/core/domain/Question"

@@ -1,4 +1,4 @@
-/** The events as they are stored, with a filter. Spec: IP-16, IP-17 in specs/inspector.md. */
+/** The events as they are stored, with a filter. Spec: IP-16, IP-17 in specs/http.md. */
 import { useEffect, useRef, useState } from "preact/hooks"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { type EventKind, kindOf, shortType, summaryOf } from "../state/EventPages.ts"

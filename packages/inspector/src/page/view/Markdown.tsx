@@ -1,6 +1,6 @@
 /**
  * Shows Markdown as elements. No text becomes HTML: HTML in it is shown as it was written, pictures are not loaded, and only
- * web and mail addresses are links. Spec: IP-18, IP-30 in specs/inspector.md.
+ * web and mail addresses are links. Spec: IP-18, IP-30 in specs/http.md.
  */
 import type { Token, Tokens } from "marked"
 import type { ComponentChildren } from "preact"

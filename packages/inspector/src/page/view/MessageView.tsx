@@ -1,4 +1,4 @@
-/** A transcript, and one message of it. Spec: IP-8, IP-18 in specs/inspector.md. */
+/** A transcript, and one message of it. Spec: IP-8, IP-18 in specs/http.md. */
 import type { ComponentChildren } from "preact"
 import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"
 import type { AssistantMessage, Message, Part, ToolPart } from "@daybook/log/domain/Message"

@@ -1,4 +1,4 @@
-/** Small parts that several views use. Spec: IP-10 in specs/inspector.md. */
+/** Small parts that several views use. Spec: IP-10 in specs/http.md. */
 import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { dateText, visible } from "../fold/Words.ts"
@@ -102,7 +102,6 @@ export const Copy = ({ text, what }: { readonly text: string; readonly what: str
   )
 }
 
-/** A text as it is, with its own scrolling. */
 export const Raw = ({ label, text }: { readonly label: string; readonly text: string }) => (
   <div class="copied">
     <Copy text={text} what={label} />

@@ -1,5 +1,5 @@
 /**
- * What the model was shown, beside what it answered, and what changed since the turn before; the context epochs. Spec: IP-13 in specs/inspector.md.
+ * What the model was shown, beside what it answered, and what changed since the turn before; the context epochs. Spec: IP-13 in specs/http.md.
  */
 import { useEffect, useMemo, useState } from "preact/hooks"
 import type { Message } from "@daybook/log/domain/Message"
@@ -91,7 +91,6 @@ export const ContextView = ({ session }: { readonly session: OpenSession; readon
   )
 }
 
-/** A request as the API encodes it. */
 interface Loaded {
   readonly blocks: ReadonlyArray<Block>
   readonly request: EncodedRequest

@@ -1,4 +1,4 @@
-/** One session: what it is, its views as tabs, and the prompt box. Spec: IP-8 in specs/inspector.md. */
+/** One session: what it is, its views as tabs, and the prompt box. Spec: IP-8 in specs/http.md. */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { OfferedAgent, OfferedModels } from "@daybook/api/group/ServerApi"
 import type { Session } from "@daybook/log/domain/Message"

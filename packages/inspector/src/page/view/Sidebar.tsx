@@ -1,4 +1,4 @@
-/** The sessions, newest first, and whether they work; a person begins one here. Spec: IP-7 in specs/inspector.md. */
+/** The sessions, newest first, and whether they work; a person begins one here. Spec: IP-7 in specs/http.md. */
 import { useState } from "preact/hooks"
 import type { Session } from "@daybook/log/domain/Message"
 import type { SearchHit, SearchPage } from "@daybook/log/search/Search"
@@ -85,7 +85,6 @@ const Row = ({
   )
 }
 
-/** A text with its matches marked. */
 const Marked = ({ marks, snippet }: Pick<SearchHit, "marks" | "snippet">) => {
   const parts = marks.flatMap(([start, end], index) => [
     visible(snippet.slice(index === 0 ? 0 : marks[index - 1]?.[1], start)),

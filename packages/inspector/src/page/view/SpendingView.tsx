@@ -1,9 +1,9 @@
-/** Tokens, cost and the budget left, as plots over time and as a table. Spec: IP-14 in specs/inspector.md. */
+/** Tokens, cost and the budget left, as plots over time and as a table. Spec: IP-14 in specs/http.md. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import uPlot from "uplot"
 import type { SessionUsage } from "@daybook/core/session/SessionOptions"
 import type { Tokens, Usage } from "@daybook/log/domain/Values"
-import type { Spending, Spent } from "../fold/Story.ts"
+import type { Spending, RequestCost } from "../fold/Story.ts"
 import { clockText, costText, dateText, tokensText } from "../fold/Words.ts"
 import type { OpenSession } from "../state/OpenSession.ts"
 import { hrefOf } from "../state/Route.ts"
@@ -14,13 +14,13 @@ interface Line {
   readonly label: string
   /** The name of a colour. */
   readonly color: string
-  readonly value: (point: Spent) => number | undefined
+  readonly value: (point: RequestCost) => number | undefined
   readonly bars?: boolean
 }
 
 interface PlotProps {
   readonly title: string
-  readonly points: ReadonlyArray<Spent>
+  readonly points: ReadonlyArray<RequestCost>
   readonly lines: ReadonlyArray<Line>
   /** By number of the request instead of its time. */
   readonly byNumber?: boolean
@@ -188,7 +188,7 @@ const Numbers = ({ spending, usage }: { readonly spending: Spending; readonly us
 }
 
 /** The most expensive requests. */
-const Most = ({ points, sessionID }: { readonly points: ReadonlyArray<Spent>; readonly sessionID: string }) => (
+const Most = ({ points, sessionID }: { readonly points: ReadonlyArray<RequestCost>; readonly sessionID: string }) => (
   <section class="longest" aria-label="Largest requests">
     <h3>Largest requests</h3>
     <table>

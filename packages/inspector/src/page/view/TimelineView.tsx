@@ -1,4 +1,4 @@
-/** The timeline as a picture that can be zoomed, and the longest spans as a table. Spec: IP-12 in specs/inspector.md. */
+/** The timeline as a picture that can be zoomed, and the longest spans as a table. Spec: IP-12 in specs/http.md. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import {
   axisHeight,
@@ -33,7 +33,6 @@ const tones: Readonly<Record<Span["outcome"], Tone>> = {
   withdrawn: "plain"
 }
 
-/** Pixels for the names of the lanes. */
 const labelWidth = 92
 
 interface Picture {

@@ -1,4 +1,4 @@
-/** All messages of a session with their branches, and the way back to each. Spec: IP-522 in specs/inspector.md. */
+/** All messages of a session with their branches, and the way back to each. Spec: IP-522 in specs/http.md. */
 import { useEffect, useState } from "preact/hooks"
 import type { TreeNode } from "@daybook/log/domain/HistoryPath"
 import { depthsOf } from "../fold/Story.ts"

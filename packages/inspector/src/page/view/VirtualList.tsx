@@ -1,6 +1,6 @@
 /**
  * A list of which only the visible part exists in the document. Rows may have any height: they are measured. Spec: IP-17 in
- * specs/inspector.md.
+ * specs/http.md.
  */
 import {
   elementScroll,
