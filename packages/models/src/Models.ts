@@ -193,7 +193,7 @@ const client = (
     return new ProviderNotFound({ providerID, hint: "give the address of its server (baseUrl)" })
   }
   return Effect.promise(async (): Promise<Configurable> => {
-    const [{ make }, { patientFetch }, protocol] = await Promise.all([
+    const [{ make }, { sender }, protocol] = await Promise.all([
       import("./wire/WireModel.ts"),
       import("./wire/Fetch.ts"),
       protocols[provider.api]()
@@ -208,7 +208,7 @@ const client = (
       headers: provider.headers ?? {},
       outputTokens,
       thinks,
-      fetch: sameOrigin(provider.fetch ?? patientFetch())
+      send: sameOrigin(sender(provider.fetch))
     }
     return (settings) => make({ ...server, settings })
   })

@@ -70,13 +70,20 @@ const startOf = (input: Parameters<typeof fetch>[0], init: RequestInit = {}): re
   return [new URL(input.url), { method, headers, signal, ...(body === null ? {} : { body, duplex: "half" }), ...init }]
 }
 
+/** What is read of a response to follow its redirect. */
+interface Redirecting {
+  readonly status: number
+  readonly headers: { readonly get: (name: string) => string | null }
+  readonly body: { readonly cancel: () => Promise<void> } | null
+}
+
 /**
  * Restricts a `fetch` to one origin. Rejects with `HttpRefused` for a refused redirect, and with `TypeError` for a URL
  * with a user name or password.
  */
 export const sameOrigin =
-  (fetch: typeof globalThis.fetch): typeof globalThis.fetch =>
-  async (input, asked) => {
+  <Answered extends Redirecting>(fetch: (url: URL, init: RequestInit) => Promise<Answered>) =>
+  async (input: Parameters<typeof globalThis.fetch>[0], asked?: RequestInit): Promise<Answered> => {
     let [url, init] = startOf(input, asked)
     // The platform's error message would quote the URL with its password.
     if (url.username !== "" || url.password !== "") {

@@ -118,16 +118,20 @@ const begins: ReadonlySet<StreamPart["type"]> = new Set([
 ])
 
 /** Maximum characters per block of an answer, by part type. */
-const blockLimits: ReadonlyMap<StreamPart["type"], number> = new Map([
-  ["text-delta", maxTextLength],
-  ["reasoning-delta", maxBlockLength],
-  ["tool-params-delta", maxBlockLength]
-])
+const blockLimits = {
+  "text-delta": maxTextLength,
+  "reasoning-delta": maxBlockLength,
+  "tool-params-delta": maxBlockLength
+} as const
 
 /** Counts one answer. Returns which limit the next part exceeds, if any (LM-12). */
 const makeMeter = () => {
   let [total, blocks] = [0, 0]
-  const open = new Map<string, number>()
+  const open = {
+    "text-delta": new Map<string, number>(),
+    "reasoning-delta": new Map<string, number>(),
+    "tool-params-delta": new Map<string, number>()
+  }
   return (part: StreamPart): string | undefined => {
     const length = lengthOf(part)
     total += length
@@ -135,11 +139,10 @@ const makeMeter = () => {
     if (begins.has(part.type) && ++blocks > maxAnswerBlocks) {
       return `the answer has more than ${maxAnswerBlocks} texts and calls, which is the limit`
     }
-    const limit = blockLimits.get(part.type)
-    if (limit === undefined || !("id" in part)) return undefined
-    const key = `${part.type} ${part.id}`
-    const own = (open.get(key) ?? 0) + length
-    open.set(key, own)
+    if (!("delta" in part)) return undefined
+    const limit = blockLimits[part.type]
+    const own = (open[part.type].get(part.id) ?? 0) + length
+    open[part.type].set(part.id, own)
     return own > limit
       ? `one text, block of reasoning or call of the answer has more than ${limit} characters, which is the limit`
       : undefined
@@ -165,7 +168,7 @@ const bounded = (parts: Pull<StreamPart, Broken>): Pull<StreamPart, Broken> => {
             ended = part.type === "finish"
             if (ended) break
           }
-          return Effect.succeed(Chunk.take(chunk, count))
+          return Effect.succeed(count === chunk.length ? chunk : Chunk.take(chunk, count))
         })
   )
 }

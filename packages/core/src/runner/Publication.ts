@@ -2,8 +2,8 @@
  * Publishes one turn: stores its events in the log, publishes its live events, and keeps its state. One permit orders
  * what the stream and the tools publish (TU-8). Spec: EX-T3, EX-T8, EX-T12, EX-T15 (TU-8..TU-15).
  */
-import { Array as Arr, Effect, Either, Metric, Predicate, Ref } from "effect"
-import type { SessionID } from "@daybook/log/domain/Identifiers"
+import { Array as Arr, Effect, Either, Metric, Predicate } from "effect"
+import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message, ToolPart } from "@daybook/log/domain/Message"
 import type { StoredError, ToolContent } from "@daybook/log/domain/Values"
 import { type Draft, draft, type LiveEvent } from "@daybook/log/events/SessionEvents"
@@ -147,6 +147,22 @@ interface Taken {
   readonly fault: ProviderStream.StreamFault | undefined
 }
 
+const isBare = (part: StreamPart): boolean => Object.keys(part.metadata).length === 0
+
+/** Joins the deltas of one text, or of one input, that arrived together (EX-780). */
+const withJoinedDeltas = (parts: ReadonlyArray<StreamPart>): ReadonlyArray<StreamPart> => {
+  if (parts.length === 1) return parts
+  const all: Array<StreamPart> = []
+  for (const part of parts) {
+    const last = all.at(-1)
+    const follows = last !== undefined && "delta" in last && "delta" in part && last.type === part.type
+    if (follows && last.id === part.id && isBare(part))
+      all[all.length - 1] = { ...last, delta: last.delta + part.delta }
+    else all.push(part)
+  }
+  return all
+}
+
 /** Records parts that arrived together, up to the end of the answer or the first fault. */
 const recordParts = (before: Pick<TurnState, "answer" | "held">, parts: ReadonlyArray<StreamPart>): Taken => {
   let state = before.answer
@@ -155,7 +171,7 @@ const recordParts = (before: Pick<TurnState, "answer" | "held">, parts: Readonly
   const calls: Array<Recorder.LocalCall> = []
   const held: Array<Recorder.LocalCall> = [...before.held]
   let fault: ProviderStream.StreamFault | undefined
-  for (const part of parts) {
+  for (const part of withJoinedDeltas(parts)) {
     const step = Recorder.record(state, part)
     if (Either.isLeft(step)) {
       fault = ProviderStream.broken(`the provider broke the order of its stream: ${step.left.details}`, false)
@@ -236,17 +252,31 @@ export interface PublicationInput {
 /** A turn that is being published. Only the functions below change its state. */
 export interface Publication extends PublicationInput {
   readonly log: EventLog["Type"]
-  readonly state: Ref.Ref<TurnState>
+  readonly turn: { state: TurnState }
   readonly inOrder: <A, E, R>(publish: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /** Whether nobody publishes, or waits to do so. */
+  readonly isFree: () => boolean
 }
+
+/** One permit, and whether it is free. */
+const makeOrder = Effect.map(Effect.makeSemaphore(1), (permit): Pick<Publication, "inOrder" | "isFree"> => {
+  let users = 0
+  const leave = Effect.sync(() => void (users -= 1))
+  return {
+    inOrder: (publish) =>
+      Effect.suspend(() => {
+        users += 1
+        return Effect.ensuring(permit.withPermits(1)(publish), leave)
+      }),
+    isFree: () => users === 0
+  }
+})
 
 export const make = Effect.fnUntraced(function* (
   input: PublicationInput
 ): Effect.fn.Return<Publication, never, EventLog> {
   const log = yield* EventLog
-  const permit = yield* Effect.makeSemaphore(1)
-  const state = yield* Ref.make(unsent(input.begun))
-  return { ...input, log, state, inOrder: permit.withPermits(1) }
+  return { ...input, ...(yield* makeOrder), log, turn: { state: unsent(input.begun) } }
 })
 
 const append = ({ log, owner, sessionID }: Publication, drafts: ReadonlyArray<Draft>) =>
@@ -258,28 +288,37 @@ const commit = (publication: Publication, step: Step, ending?: Ending): Effect.E
     Effect.gen(function* () {
       yield* append(publication, ending === undefined ? step.drafts : [...step.drafts, ...ending.drafts])
       if (ending !== undefined) yield* ending.stored
-      yield* Ref.update(publication.state, (state) => ({ ...state, answer: step.state }))
+      publication.turn.state = { ...publication.turn.state, answer: step.state }
       for (const event of step.live) yield* publication.log.publishLive(event)
       for (const event of step.drafts) yield* countTokens(event)
     })
   )
 
 /** The message of the turn. */
-export const messageID = ({ state }: Publication) => Effect.map(Ref.get(state), ({ answer }) => answer.messageID)
+export const messageID = ({ begun }: Publication): MessageID => begun.messageID
+
+/** The recorded part of the answer. */
+export const answer = ({ turn }: Publication): Recorder.State => turn.state.answer
+
+/** Whether the turn is wrapped up. */
+export const isWrappedUp = ({ turn }: Publication): boolean => turn.state.wrappedUp
 
 export const note = (publication: Publication, drafts: ReadonlyArray<Draft>): Effect.Effect<unknown, AppendError> =>
   publication.inOrder(append(publication, drafts))
 
 /** Notes that the request is sent. */
-export const sent = ({ state }: Publication): Effect.Effect<void> =>
-  Ref.update(state, (now) => ({ ...now, charged: true }))
+export const sent = ({ turn }: Publication): Effect.Effect<void> =>
+  Effect.sync(() => {
+    turn.state = { ...turn.state, charged: true }
+  })
 
 /** Notes that the request failed. Returns whether part of the answer is stored. */
-export const failed = ({ state }: Publication, fault: ProviderStream.StreamFault): Effect.Effect<boolean> =>
-  Ref.modify(state, (now) => [
-    now.answer.output,
-    { ...now, charged: ProviderStream.isCharged(fault, now.answer.output) }
-  ])
+export const failed = ({ turn }: Publication, fault: ProviderStream.StreamFault): Effect.Effect<boolean> =>
+  Effect.sync(() => {
+    const { output } = turn.state.answer
+    turn.state = { ...turn.state, charged: ProviderStream.isCharged(fault, output) }
+    return output
+  })
 
 /** Stores a failed attempt that is retried after the pause, and starts over. */
 export const retried = Effect.fnUntraced(function* (
@@ -288,10 +327,14 @@ export const retried = Effect.fnUntraced(function* (
   fault: ProviderStream.StreamFault,
   pause: ProviderStream.Pause
 ) {
-  const used = usedSoFar(yield* Ref.get(publication.state))
+  const used = usedSoFar(publication.turn.state)
   yield* append(publication, [ProviderStream.retried(attempt, fault, pause, used)])
-  yield* Ref.set(publication.state, unsent(publication.begun))
+  publication.turn.state = unsent(publication.begun)
 })
+
+/** Whether there is nothing to store, to start or to fail: parts that only add to a text or an input. */
+const isLiveOnly = ({ calls, fault, held, step }: Taken): boolean =>
+  step.drafts.length === 0 && calls.length === 0 && held.length === 0 && fault === undefined
 
 /** Stores parts that arrived together with one append, then starts their calls. Fails if they end with a fault. */
 export const take = (
@@ -299,15 +342,27 @@ export const take = (
   parts: ReadonlyArray<StreamPart>,
   start: (call: Recorder.LocalCall) => Effect.Effect<unknown>
 ): Effect.Effect<void, ProviderStream.StreamFault | AppendError> =>
+  Effect.suspend(() => {
+    if (!publication.isFree()) return takeInOrder(publication, parts, start)
+    const before = publication.turn.state
+    const taken = recordParts(before, parts)
+    if (before.held.length > 0 || !isLiveOnly(taken)) return takeInOrder(publication, parts, start)
+    publication.turn.state = { ...before, answer: taken.step.state }
+    return Effect.forEach(taken.step.live, publication.log.publishLive, { discard: true })
+  })
+
+const takeInOrder = (
+  publication: Publication,
+  parts: ReadonlyArray<StreamPart>,
+  start: (call: Recorder.LocalCall) => Effect.Effect<unknown>
+): Effect.Effect<void, ProviderStream.StreamFault | AppendError> =>
   publication.inOrder(
     Effect.gen(function* () {
-      const before = yield* Ref.get(publication.state)
+      const before = publication.turn.state
       const { calls, fault, held, step } = recordParts(before, parts)
       const isLast = fault === undefined && Recorder.isComplete(step.state)
       yield* commit(publication, step, isLast ? yield* publication.ending(step.state) : undefined)
-      if (held.length > 0 || before.held.length > 0) {
-        yield* Ref.update(publication.state, (state) => ({ ...state, held }))
-      }
+      if (held.length > 0 || before.held.length > 0) publication.turn.state = { ...publication.turn.state, held }
       for (const call of calls) yield* start(call)
       if (fault !== undefined) return yield* Effect.fail(fault)
     })
@@ -316,30 +371,32 @@ export const take = (
 /** Stores a call's progress; progress of a settled call is dropped. */
 export const progress = (publication: Publication, callID: string, { content, structured }: ToolOutput) =>
   publication.inOrder(
-    Effect.flatMap(Ref.get(publication.state), ({ answer }) =>
-      Recorder.isRunning(answer, callID)
+    Effect.suspend(() => {
+      const { messageID: assistantMessageID } = publication.begun
+      return Recorder.isRunning(answer(publication), callID)
         ? append(publication, [
-            draft("session.next.tool.progress", { assistantMessageID: answer.messageID, callID, content, structured })
+            draft("session.next.tool.progress", { assistantMessageID, callID, content, structured })
           ])
         : Effect.void
-    )
+    })
   )
 
 /** Stores the result of a local call. */
 export const result = (publication: Publication, { callID, input, name }: Recorder.LocalCall, returned: CallOutcome) =>
   publication.inOrder(
-    Effect.flatMap(Ref.get(publication.state), ({ answer }) =>
-      commit(publication, settlement(answer, callID, publication.repeats.note(name, input, returned)))
+    Effect.suspend(() =>
+      commit(publication, settlement(answer(publication), callID, publication.repeats.note(name, input, returned)))
     )
   )
 
 export const wrapUp = (publication: Publication, reasons: Reasons): Effect.Effect<void, AppendError> =>
   publication.inOrder(
     Effect.uninterruptible(
-      Effect.flatMap(
-        Ref.getAndUpdate(publication.state, (state) => ({ ...state, wrappedUp: true })),
-        (state) => commit(publication, closing(state, reasons))
-      )
+      Effect.suspend(() => {
+        const { state } = publication.turn
+        publication.turn.state = { ...state, wrappedUp: true }
+        return commit(publication, closing(state, reasons))
+      })
     )
   )
 

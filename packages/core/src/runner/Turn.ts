@@ -209,17 +209,15 @@ const makeTurnFiles = Effect.fnUntraced(function* ({ directory, publication, ses
     readonly problem?: string
   }) => {
     const { omitted = [], paths = [], ...rest } = found
-    return Effect.flatMap(Publication.messageID(publication), (assistantMessageID) =>
-      Publication.note(publication, [
-        draft("session.next.files.changed", {
-          assistantMessageID,
-          ...rest,
-          files: paths.slice(0, listed),
-          count: paths.length,
-          ...(omitted.length === 0 ? {} : { omitted: omitted.slice(0, listed) })
-        })
-      ])
-    )
+    return Publication.note(publication, [
+      draft("session.next.files.changed", {
+        assistantMessageID: Publication.messageID(publication),
+        ...rest,
+        files: paths.slice(0, listed),
+        count: paths.length,
+        ...(omitted.length === 0 ? {} : { omitted: omitted.slice(0, listed) })
+      })
+    ])
   }
 
   /** What the turn changed since the first snapshot. */
@@ -333,7 +331,7 @@ const take = ({ fibers, publication }: Turn, parts: ReadonlyArray<StreamPart>) =
 
 /** Runs `otherwise` if the answer has not ended. */
 const unlessEnded = <E>({ publication }: Turn, otherwise: Effect.Effect<void, E>) =>
-  Effect.flatMap(Ref.get(publication.state), ({ answer }) => (answer.ended === "no" ? otherwise : Effect.void))
+  Effect.suspend(() => (Publication.answer(publication).ended === "no" ? otherwise : Effect.void))
 
 /** The stream has ended, but the model can still get the error for an unknown tool (TO-3). */
 const recoverUnknownTool = (turn: Turn, fault: ProviderStream.StreamFault) => {
@@ -373,7 +371,7 @@ const fail = Effect.fnUntraced(function* (
   { model, publication }: Turn,
   { content, message, overflow, retryable }: ProviderFailure
 ) {
-  const { answer } = yield* Ref.get(publication.state)
+  const answer = Publication.answer(publication)
   const step = { type: overflow ? "context-overflow" : "provider", message }
   yield* Publication.wrapUp(publication, { local: interruptedTool, hosted: noResult, step })
   return yield* new ProviderFailed({
@@ -401,7 +399,7 @@ const run = Effect.fnUntraced(function* (turn: Turn) {
   yield* awaitTools(fibers)
   if (fault !== undefined) return yield* fail(turn, fault.failure)
   // Computed before leftovers are failed: input that never became a call is not a reason to continue.
-  const { answer } = yield* Ref.get(publication.state)
+  const answer = Publication.answer(publication)
   const result: TurnResult = { continue: Recorder.goesOn(answer), problem: Recorder.problemIn(answer) }
   yield* Publication.wrapUp(publication, { local: interruptedTool, hosted: noResult })
   return result
@@ -416,7 +414,7 @@ const end = Effect.fnUntraced(function* (
   exit: Exit.Exit<TurnResult, ProviderFailed | Abort>
 ) {
   yield* Metric.increment(Metric.tagged(Metrics.turns, "outcome", Exit.isSuccess(exit) ? "ended" : "failed"))
-  if (Exit.isSuccess(exit) || (yield* Ref.get(publication.state)).wrappedUp) return
+  if (Exit.isSuccess(exit) || Publication.isWrappedUp(publication)) return
   yield* stopTools(fibers)
   const reasons: Reasons = { local: interruptedTool, hosted: interruptedTool, step: abortedStep(exit.cause) }
   yield* Effect.ignoreLogged(Publication.wrapUp(publication, reasons))

@@ -7,6 +7,7 @@ import type { Session } from "../domain/Message.ts"
 import type { StoredError } from "../domain/Values.ts"
 import type { LogUnavailable, OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
+import type { Statements } from "../storage/Connection.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { retryBusy } from "../storage/Transaction.ts"
 import { SessionStore } from "../store/SessionStore.ts"
@@ -79,9 +80,14 @@ type OwnerRow = {
   readonly lease_ms: number
 }
 
+const ownerColumns = "session_id, owner_id, owner_epoch, lease_until, lease_beat, lease_ms"
+
 export const selectOwners = (sql: SqlClient.SqlClient, sessionIDs: ReadonlyArray<SessionID>) =>
-  sql<OwnerRow>`SELECT session_id, owner_id, owner_epoch, lease_until, lease_beat, lease_ms FROM event_sequence
-    WHERE session_id IN ${sql.in(sessionIDs)}`
+  sql<OwnerRow>`SELECT ${sql.literal(ownerColumns)} FROM event_sequence WHERE session_id IN ${sql.in(sessionIDs)}`
+
+/** The row of one session, in a write transaction. */
+export const ownerOf = (statements: Statements, sessionID: SessionID): OwnerRow | undefined =>
+  statements.all<OwnerRow>(`SELECT ${ownerColumns} FROM event_sequence WHERE session_id = ?`, [sessionID])[0]
 
 export interface Term {
   readonly now: number
@@ -90,25 +96,28 @@ export interface Term {
 
 /** Writes a new owner and returns its epoch, which is greater than the previous owner's. */
 export const takeOwnership = (
-  sql: SqlClient.SqlClient,
+  statements: Statements,
   sessionID: SessionID,
   ownerID: string,
   { leaseMs, now }: Term
-) =>
-  Effect.map(
-    sql<{ readonly owner_epoch: number }>`UPDATE event_sequence
-      SET owner_id = ${ownerID}, owner_epoch = owner_epoch + 1, lease_until = ${now + leaseMs},
-        lease_beat = lease_beat + 1, lease_ms = ${leaseMs}
-      WHERE session_id = ${sessionID} RETURNING owner_epoch`,
-    ([claimed]) => claimed?.owner_epoch ?? 0
+): number => {
+  const [claimed] = statements.all<{ readonly owner_epoch: number }>(
+    `UPDATE event_sequence SET owner_id = ?, owner_epoch = owner_epoch + 1, lease_until = ?, lease_beat = lease_beat + 1,
+      lease_ms = ? WHERE session_id = ? RETURNING owner_epoch`,
+    [ownerID, now + leaseMs, leaseMs, sessionID]
   )
+  return claimed?.owner_epoch ?? 0
+}
 
 /** The row while it is this owner's. */
 const mine = (sql: SqlClient.SqlClient, sessionID: SessionID, { epoch, ownerID }: OwnerToken) =>
   sql`session_id = ${sessionID} AND owner_id = ${ownerID} AND owner_epoch = ${epoch}`
 
-export const releaseOwnership = (sql: SqlClient.SqlClient, sessionID: SessionID, token: OwnerToken) =>
-  sql`UPDATE event_sequence SET owner_id = NULL, lease_until = 0 WHERE ${mine(sql, sessionID, token)}`
+export const releaseOwnership = (statements: Statements, sessionID: SessionID, { epoch, ownerID }: OwnerToken) =>
+  statements.run(
+    "UPDATE event_sequence SET owner_id = NULL, lease_until = 0 WHERE session_id = ? AND owner_id = ? AND owner_epoch = ?",
+    [sessionID, ownerID, epoch]
+  )
 
 /** What an owner learns of its row at a renewal. */
 export type RenewedRow = {
@@ -120,14 +129,17 @@ export type RenewedRow = {
 
 /** Renews the leases of this owner. The row of a session that another owner has is not returned. */
 export const renewLeases = (
-  sql: SqlClient.SqlClient,
+  statements: Statements,
   sessionIDs: ReadonlyArray<SessionID>,
   ownerID: string,
   { leaseMs, now }: Term
-) =>
-  sql<RenewedRow>`UPDATE event_sequence SET lease_until = ${now + leaseMs}, lease_beat = lease_beat + 1
-    WHERE session_id IN ${sql.in(sessionIDs)} AND owner_id = ${ownerID}
-    RETURNING session_id, owner_epoch, interrupt_epoch, interrupt_activity`
+): ReadonlyArray<RenewedRow> =>
+  statements.all<RenewedRow>(
+    `UPDATE event_sequence SET lease_until = ?, lease_beat = lease_beat + 1
+      WHERE session_id IN (SELECT value FROM json_each(?)) AND owner_id = ?
+      RETURNING session_id, owner_epoch, interrupt_epoch, interrupt_activity`,
+    [now + leaseMs, JSON.stringify(sessionIDs), ownerID]
+  )
 
 /** Asks the owner to stop everything, or one activity. */
 export const askToStop = (

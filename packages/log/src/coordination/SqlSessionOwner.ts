@@ -20,7 +20,9 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import { type LogUnavailable, OwnerLost, type OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
-import { immediately, retryBusy } from "../storage/Transaction.ts"
+import type { Statements } from "../storage/Connection.ts"
+import { jointly } from "../storage/GroupCommit.ts"
+import { retryBusy } from "../storage/Transaction.ts"
 import * as SessionRows from "../store/SessionRows.ts"
 import type { Standing } from "../store/SessionStore.ts"
 import * as OwnerID from "./OwnerID.ts"
@@ -73,17 +75,22 @@ const makeKeptSessions = Effect.fnUntraced(function* (
   const release: KeptSessions["release"] = (sessionID, token) =>
     Effect.suspend(() => {
       if (held.get(sessionID) === token.epoch) held.delete(sessionID)
-      return Effect.ignoreLogged(run("release the session", OwnerRows.releaseOwnership(sql, sessionID, token)))
+      return Effect.ignoreLogged(
+        write("release the session", sql, (statements) => OwnerRows.releaseOwnership(statements, sessionID, token))
+      )
     })
 
   /** Releases kept sessions with one commit. */
   const releaseAll = (all: ReadonlyArray<readonly [SessionID, KeptSession]>) =>
     Effect.suspend(() => {
       for (const [id] of all) kept.delete(id)
-      const each = Effect.forEach(all, ([id, { token }]) => OwnerRows.releaseOwnership(sql, id, token), {
-        discard: true
-      })
-      return all.length === 0 ? Effect.void : Effect.ignoreLogged(run("release the sessions", immediately(sql)(each)))
+      return all.length === 0
+        ? Effect.void
+        : Effect.ignoreLogged(
+            write("release the sessions", sql, (statements) => {
+              for (const [id, { token }] of all) OwnerRows.releaseOwnership(statements, id, token)
+            })
+          )
     })
 
   const keep: KeptSessions["keep"] = (sessionID, token) =>
@@ -150,6 +157,10 @@ export interface OwnerOptions {
 const run = <A>(operation: string, effect: Effect.Effect<A, SqlError.SqlError>) =>
   Effect.mapError(retryBusy(effect), unavailable(operation))
 
+/** Writes in the next commit, with the appends and the other writes that wait for it. */
+const write = <A>(operation: string, sql: SqlClient.SqlClient, work: (statements: Statements) => A) =>
+  Effect.mapError(jointly(sql, work), unavailable(operation))
+
 /** Reads the row of one session and judges it. */
 const look = (sql: SqlClient.SqlClient, sessionID: SessionID, judge: OwnerRows.Judge) =>
   Effect.gen(function* () {
@@ -174,20 +185,19 @@ const makeRenew = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ownerID
   let due = new Map<SessionID, Due>()
 
   const renewAll = (all: ReadonlyMap<SessionID, Due>) =>
-    Effect.gen(function* () {
-      const now = yield* Clock.currentTimeMillis
-      const rows = yield* Effect.forEach(Chunk.chunksOf(Chunk.fromIterable(all.keys()), idsAtOnce), (ids) =>
-        OwnerRows.renewLeases(sql, [...ids], ownerID, { now, leaseMs })
-      )
-      return new Map(rows.flat().map((row) => [row.session_id, row]))
-    })
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      write("renew the leases", sql, (statements) => {
+        const rows = OwnerRows.renewLeases(statements, [...all.keys()], ownerID, { now, leaseMs })
+        return new Map(rows.map((row) => [row.session_id, row]))
+      })
+    )
 
   const flush = Effect.gen(function* () {
     // Collects the sessions whose timers fire now.
     yield* Effect.sleep("1 millis")
     const all = due
     due = new Map()
-    const rows = yield* Effect.exit(run("renew the leases", immediately(sql)(renewAll(all))))
+    const rows = yield* Effect.exit(renewAll(all))
     for (const [sessionID, { renewed, token }] of all) {
       const row = Exit.map(rows, (found) => found.get(sessionID))
       yield* Deferred.done(
@@ -257,17 +267,15 @@ const makeHold = (held: Map<SessionID, number>, leaseMs: number, renew: Renew, k
 const makeAcquire = ({ readSql, sql }: Connections, self: OwnerRows.Self, leaseMs: number, kept: KeptSessions) => {
   /** Claims the session if it is free. The epoch grows, so the previous owner's appends are refused from now on. */
   const claim = (sessionID: SessionID, judge: OwnerRows.Judge) =>
-    run(
-      "claim the session",
-      immediately(sql)(
-        Effect.gen(function* () {
-          const { found, standing } = yield* look(sql, sessionID, judge)
-          if (standing !== "free") return { token: undefined, standing, holder: found?.owner_id ?? "" }
-          const now = yield* Clock.currentTimeMillis
-          const epoch = yield* OwnerRows.takeOwnership(sql, sessionID, self.ownerID, { now, leaseMs })
-          return { token: { ownerID: self.ownerID, epoch } }
-        })
-      )
+    Effect.clockWith((clock) =>
+      write("claim the session", sql, (statements) => {
+        const found = OwnerRows.ownerOf(statements, sessionID)
+        const standing = found === undefined ? "free" : judge(found, clock.unsafeCurrentTimeNanos())
+        if (standing !== "free") return { token: undefined, standing, holder: found?.owner_id ?? "" }
+        const now = clock.unsafeCurrentTimeMillis()
+        const epoch = OwnerRows.takeOwnership(statements, sessionID, self.ownerID, { now, leaseMs })
+        return { token: { ownerID: self.ownerID, epoch } }
+      })
     )
 
   return (hold: ReturnType<typeof makeHold>): Pick<Service, "acquire" | "acquireUnlessBusy"> => {

@@ -14,7 +14,8 @@ import { join } from "../projection/Change.ts"
 import { project } from "../projection/Projection.ts"
 import { type SessionKeys, write } from "../projection/SqlTables.ts"
 import type { Statements } from "../storage/Connection.ts"
-import { committed, directly, inSavepoint, isBusy, reasonOf, retryBusy } from "../storage/Transaction.ts"
+import { jointly } from "../storage/GroupCommit.ts"
+import { inSavepoint, isBusy, reasonOf } from "../storage/Transaction.ts"
 import {
   type CommitHook,
   EventRefused,
@@ -353,47 +354,85 @@ export const makeSuspects = (): Suspects => {
   }
 }
 
-/** Commits the requests in one transaction; after a refusal in a second one, by halves. Throws if the database fails. */
-const commitNow = (
+/** Why a batch is written again by halves. */
+class Refused {
+  readonly cause: unknown
+  constructor(cause: unknown) {
+    this.cause = cause
+  }
+}
+
+const isRefused = (thrown: unknown): thrown is Refused => thrown instanceof Refused
+
+/** Writes the requests; the suspects apart. Throws `Refused` if one of several is at fault. */
+const writeTogether = (
   target: Target,
   suspects: Suspects,
   statements: Statements,
   requests: Requests
 ): ReadonlyArray<Result> => {
-  const transaction = (work: () => ReadonlyArray<Result>) =>
-    committed(statements, () => {
-      target.types.begin()
-      return work()
-    })
   const isSuspect = ({ sessionID }: Request) => suspects.has(sessionID)
-  if (requests.length > 1 && requests.some(isSuspect)) {
-    return transaction(() => writeSplit(target, statements, requests, isSuspect))
-  }
+  if (requests.length > 1 && requests.some(isSuspect)) return writeSplit(target, statements, requests, isSuspect)
   try {
-    return transaction(() => writeAll(target, statements, requests))
+    return writeAll(target, statements, requests)
   } catch (thrown) {
-    if (!isRefusal(thrown)) throw thrown
-    return requests.length === 1
-      ? [failureOf(requests[0].sessionID, thrown)]
-      : transaction(() => halves(requests).flatMap((half) => writeApart(target, statements, half)))
+    throw isRefusal(thrown) ? new Refused(thrown) : thrown
   }
 }
 
-/**
- * Commits the requests, and returns their results in order. Waits while another transaction has the connection, and while
- * the database is busy. After another failure of the database each request is written alone (LG-22).
- */
-export const commit = (target: Target, suspects: Suspects, requests: Requests): Effect.Effect<ReadonlyArray<Result>> =>
-  Effect.catchAll(
-    retryBusy(directly(target.sql, (statements) => commitNow(target, suspects, statements, requests))),
-    (error) =>
-      requests.length === 1 || isBusy(error)
-        ? Effect.succeed(requests.map(({ sessionID }) => failureOf(sessionID, error)))
-        : Effect.map(
-            Effect.forEach(requests, (request) => commit(target, suspects, [request])),
-            Arr.flatten
-          )
+/** Runs the work in the next commit. */
+const inCommit = ({ sql, types }: Target, work: (statements: Statements) => ReadonlyArray<Result>) =>
+  jointly(
+    sql,
+    (statements) => {
+      types.begin()
+      return work(statements)
+    },
+    isRefused
   )
+
+/** The results after a commit of several requests failed: by halves after a refusal, else each alone (LG-22). */
+const again = (
+  target: Target,
+  suspects: Suspects,
+  requests: Requests,
+  error: SqlError.SqlError | Refused
+): Effect.Effect<ReadonlyArray<Result>> => {
+  const all = (error: SqlError.SqlError) => requests.map(({ sessionID }) => failureOf(sessionID, error))
+  if (isRefused(error)) {
+    if (requests.length === 1) return Effect.succeed([failureOf(requests[0].sessionID, error.cause)])
+    const byHalves = (statements: Statements) =>
+      halves(requests).flatMap((half) => writeApart(target, statements, half))
+    return Effect.catchAll(inCommit(target, byHalves), (failure) =>
+      isRefused(failure) ? Effect.die(failure.cause) : again(target, suspects, requests, failure)
+    )
+  }
+  return requests.length === 1 || isBusy(error)
+    ? Effect.succeed(all(error))
+    : Effect.map(
+        Effect.forEach(requests, (request) => commit(target, suspects, () => [request])),
+        Arr.flatten
+      )
+}
+
+/** Commits the requests that wait when the next commit begins, and returns their results in order. */
+export const commit = (
+  target: Target,
+  suspects: Suspects,
+  requests: () => ReadonlyArray<Request>
+): Effect.Effect<ReadonlyArray<Result>> =>
+  Effect.suspend(() => {
+    let taken: ReadonlyArray<Request> = []
+    const take = () => (taken = taken.length === 0 ? requests() : taken)
+    const work = (statements: Statements) => {
+      const all = take()
+      return Arr.isNonEmptyReadonlyArray(all) ? writeTogether(target, suspects, statements, all) : []
+    }
+    return Effect.catchAll(inCommit(target, work), (error) => {
+      const all = take()
+      return Arr.isNonEmptyReadonlyArray(all) ? again(target, suspects, all, error) : Effect.succeed([])
+    })
+  })
 
 /** Converts a write failure to the log's error type. */
 export const toAppendError = (

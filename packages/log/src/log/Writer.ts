@@ -2,12 +2,12 @@
  * Group commit. Appends of all sessions wait in one queue; the waiting ones are written in one transaction with one
  * fsync, then each caller is answered:
  *
- *   append -> queue -> a round or two of the scheduler -> transaction (`Appends.ts`) -> announce -> answers
+ *   append -> queue -> group commit -> transaction (`Appends.ts`) -> announce -> answers
  *
  * After a refusal, the session's appends are written after the others, in the same transaction, until one succeeds. So a
  * session that is refused repeatedly costs the others only its own attempt. Spec: LG-5, LG-6, LG-48.
  */
-import { Array as Arr, Effect, Exit, Fiber, Runtime } from "effect"
+import { Effect, Exit, Fiber, Runtime } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import * as EventLoop from "../support/EventLoop.ts"
@@ -46,17 +46,14 @@ export const make = Effect.fnUntraced(function* (
   let waiting: Array<Waiting> = []
   let state: "idle" | "writing" | "closed" = "idle"
   let inHand: Fiber.RuntimeFiber<unknown> | undefined
-  /** The callers that the last commit answered. */
-  let answered = 0
 
   /** Announces the commits in the order of positions, then answers. */
-  const settle = (batch: NonEmptyReadonlyArray<Waiting>, results: ReadonlyArray<Appends.Result>): void => {
+  const settle = (batch: ReadonlyArray<Waiting>, results: ReadonlyArray<Appends.Result>): void => {
     const commits = results.flatMap((result) => (Exit.isSuccess(result) ? [result.value] : []))
     // Suspects were written last, wherever they were in the batch.
     if (commits.length > 0) EventLoop.committed()
     if (commits.length > 1) commits.sort((a, b) => a.events[0].position - b.events[0].position)
     announce(commits)
-    answered = batch.length
     let events = 0
     for (const { events: stored } of commits) events += stored.length
     Metrics.batchSize.unsafeUpdate(batch.length, [])
@@ -74,11 +71,16 @@ export const make = Effect.fnUntraced(function* (
     if (waiting.length > 0) begin()
   }
 
-  const flush = (): void => {
-    const batch = waiting.slice(0, batchLimit)
-    if (state === "closed" || !Arr.isNonEmptyArray(batch)) return
-    waiting = waiting.slice(batchLimit)
-    const written = Effect.exit(Appends.commit(target, suspects, Arr.map(batch, requestOf))).pipe(
+  // All that the event loop brings until the commit begins can join, and so can those that the last commit answered.
+  const begin = (): void => {
+    state = "writing"
+    let batch: ReadonlyArray<Waiting> = []
+    const take = () => {
+      batch = waiting.slice(0, batchLimit)
+      waiting = waiting.slice(batchLimit)
+      return batch.map(requestOf)
+    }
+    const written = Effect.exit(Appends.commit(target, suspects, take)).pipe(
       Effect.map((exit) => {
         inHand = undefined
         settle(batch, Exit.isSuccess(exit) ? exit.value : batch.map(() => Exit.failCause(exit.cause)))
@@ -86,16 +88,7 @@ export const make = Effect.fnUntraced(function* (
       }),
       Effect.uninterruptible
     )
-    const fiber = Runtime.runFork(runtime)(written, { scheduler })
-    // A commit that had to wait for nothing has ended already.
-    if (fiber.unsafePoll() === null) inHand = fiber
-  }
-
-  // All that run now can join in the first round. The second one lets several callers that the last commit answered
-  // append again before the batch is closed; a single one has nothing to wait for.
-  const begin = (): void => {
-    state = "writing"
-    scheduler.scheduleTask(answered > 1 ? () => scheduler.scheduleTask(flush, 0) : flush, 0)
+    inHand = Runtime.runFork(runtime)(written, { scheduler })
   }
 
   // Finishes and answers the batch in hand, even while the scope closes. Waiting requests fail as closed.

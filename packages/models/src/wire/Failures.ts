@@ -64,7 +64,12 @@ export const unsent = (owner: Owner, url: string, cause: unknown): AiError.AiErr
 }
 
 /** An answer with an error status. Google wraps its error in a list: `[{"error": ...}]`. */
-export const rejected = (owner: Owner, url: string, { headers, status }: Response, body: string): AiError.AiError => {
+export const rejected = (
+  owner: Owner,
+  url: string,
+  { headers, status }: Pick<Response, "headers" | "status">,
+  body: string
+): AiError.AiError => {
   const [listed] = body.startsWith("[") ? many(parse(body)) : []
   return new AiError.HttpResponseError(
     {

@@ -1,9 +1,34 @@
 /**
- * The `fetch` of provider requests: without undici's five-minute limits, because the runtime's policy sets them, and through the
- * proxy that `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` name. Spec: MD-97 in specs/models.md.
+ * Sends the requests of models: without undici's five-minute limits, because the runtime's policy sets them, and through the proxy
+ * that `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` name. An answer is read as the socket brings it. Spec: MD-97, MD-800,
+ * MD-801 in specs/models.md.
  */
-import { Agent, EnvHttpProxyAgent, fetch } from "@effect/platform-node/Undici"
+import { createBrotliDecompress, createUnzip } from "node:zlib"
+import { Agent, type Dispatcher, EnvHttpProxyAgent, fetch } from "@effect/platform-node/Undici"
 import { defined } from "./Json.ts"
+
+/** What comes next of a body: bytes, or its end, with the cause if it broke off. */
+export type Piece =
+  | { readonly _tag: "Bytes"; readonly bytes: Uint8Array }
+  | { readonly _tag: "End" }
+  | { readonly _tag: "Broken"; readonly cause: unknown }
+
+/** A body that is read piece by piece. */
+export interface Body {
+  /** Calls `give` once with what has come, at once or when it comes. One call at a time. */
+  readonly next: (give: (piece: Piece) => void) => void
+  readonly cancel: () => Promise<void>
+}
+
+/** The answer to a request. */
+export interface Answered {
+  readonly ok: boolean
+  readonly status: number
+  readonly headers: Headers
+  readonly body: Body
+}
+
+export type Send = (url: URL, init: RequestInit) => Promise<Answered>
 
 const limits = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 30_000 } } as const
 
@@ -12,7 +37,7 @@ const variable = (name: string): string | undefined => {
   return value === undefined || value.trim() === "" ? undefined : value.trim()
 }
 
-const dispatcherOf = () => {
+const dispatcherOf = (): Dispatcher => {
   const all = variable("ALL_PROXY")
   const httpProxy = variable("HTTP_PROXY") ?? all
   const httpsProxy = variable("HTTPS_PROXY") ?? all
@@ -20,14 +45,166 @@ const dispatcherOf = () => {
   return new EnvHttpProxyAgent({ ...limits, ...defined({ httpProxy, httpsProxy }) })
 }
 
-let shared: typeof globalThis.fetch | undefined
+/** Bytes that wait for their reader, above which the server waits. */
+const waitingLimit = 65_536
 
-/** One `fetch` for requests without a client of their own. */
-export const sharedFetch = (): typeof globalThis.fetch => (shared ??= patientFetch())
+/** Holds what came of a body until it is asked for. `hold` and `release` let the server wait. */
+const makePieces = (hold: () => void, release: () => void) => {
+  let [waiting, length, held]: [Array<Uint8Array>, number, boolean] = [[], 0, false]
+  let last: Piece | undefined
+  let asked: ((piece: Piece) => void) | undefined
+  const take = (): Piece | undefined => {
+    const [first] = waiting
+    if (first === undefined) return last
+    const bytes = waiting.length === 1 ? first : Buffer.concat(waiting)
+    waiting = []
+    length = 0
+    return { _tag: "Bytes", bytes }
+  }
+  const answer = () => {
+    const give = asked
+    const piece = give === undefined ? undefined : take()
+    if (give === undefined || piece === undefined) return
+    asked = undefined
+    give(piece)
+  }
+  return {
+    add: (bytes: Uint8Array): void => {
+      waiting.push(bytes)
+      length += bytes.length
+      answer()
+      if (held || length <= waitingLimit) return
+      held = true
+      hold()
+    },
+    end: (piece: Piece): void => {
+      last ??= piece
+      answer()
+    },
+    next: (give: (piece: Piece) => void): void => {
+      asked = give
+      answer()
+      if (!held || length > waitingLimit) return
+      held = false
+      // More may come within this call.
+      release()
+    }
+  }
+}
 
-export const patientFetch = (): typeof globalThis.fetch => {
-  const dispatcher = dispatcherOf()
-  const patient = (input: string, init: object) => fetch(input, { ...init, dispatcher })
+type Pieces = ReturnType<typeof makePieces>
+
+const decoders: ReadonlyMap<string, () => ReturnType<typeof createUnzip>> = new Map([
+  ["gzip", createUnzip],
+  ["x-gzip", createUnzip],
+  ["deflate", createUnzip],
+  ["br", createBrotliDecompress]
+])
+
+/** The pieces of a compressed body as they are when it is unpacked. */
+const unpacked = (encoding: string, pieces: Pieces): Omit<Pieces, "next"> => {
+  const decoder = decoders.get(encoding.trim().toLowerCase())?.()
+  if (decoder === undefined) return pieces
+  decoder
+    .on("data", pieces.add)
+    .on("end", () => pieces.end({ _tag: "End" }))
+    .on("error", (cause) => pieces.end({ _tag: "Broken", cause }))
+  return {
+    add: (bytes) => void decoder.write(bytes),
+    end: (piece) => (piece._tag === "End" ? void decoder.end() : pieces.end(piece))
+  }
+}
+
+const headersFrom = (raw: Record<string, string | Array<string> | undefined>): Headers => {
+  const headers = new Headers()
+  for (const [name, value = []] of Object.entries(raw)) for (const each of [value].flat()) headers.append(name, each)
+  return headers
+}
+
+/** The name under which undici's `fetch` asks: some servers refuse a request without one. */
+const userAgent = "undici"
+
+const sending =
+  (dispatcher: Dispatcher): Send =>
+  ({ origin, pathname, search }, { body, headers, method = "GET", signal }) =>
+    new Promise((resolve, reject) => {
+      const own = new Headers(headers)
+      const sent = typeof body === "string" ? body : null
+      if (!own.has("user-agent")) own.set("user-agent", userAgent)
+      let controller: Dispatcher.DispatchController | undefined
+      const pieces = makePieces(
+        () => controller?.pause(),
+        () => controller?.resume()
+      )
+      let into: Omit<Pieces, "next"> = pieces
+      const abort = () => {
+        const reason = signal?.reason ?? new Error("the request was cancelled")
+        controller?.abort(reason)
+        reject(reason)
+      }
+      signal?.addEventListener("abort", abort, { once: true })
+      const over = () => signal?.removeEventListener("abort", abort)
+      dispatcher.dispatch(
+        { origin, path: pathname + search, method, headers: Object.fromEntries(own), body: sent },
+        {
+          onRequestStart: (started) => {
+            controller = started
+            if (signal?.aborted === true) abort()
+          },
+          onResponseStart: (started, status, raw) => {
+            if (status < 200) return
+            const given = headersFrom(raw)
+            into = unpacked(given.get("content-encoding") ?? "", pieces)
+            const cancel = async () => started.abort(new Error("the answer is not read"))
+            resolve({ ok: status < 300, status, headers: given, body: { next: pieces.next, cancel } })
+          },
+          onResponseData: (_, bytes) => into.add(bytes),
+          onResponseEnd: () => {
+            over()
+            into.end({ _tag: "End" })
+          },
+          onResponseError: (_, cause) => {
+            over()
+            reject(cause)
+            into.end({ _tag: "Broken", cause })
+          }
+        }
+      )
+    })
+
+const webBody = (body: ReadableStream<Uint8Array> | null): Body => {
+  const reader = body?.getReader()
+  return {
+    next: (give) => {
+      if (reader === undefined) return give({ _tag: "End" })
+      void reader.read().then(
+        ({ done, value }) => give(done ? { _tag: "End" } : { _tag: "Bytes", bytes: value }),
+        (cause: unknown) => give({ _tag: "Broken", cause })
+      )
+    },
+    cancel: async () => reader?.cancel()
+  }
+}
+
+/** Sends with a host's own `fetch`. */
+const viaFetch =
+  (own: typeof globalThis.fetch): Send =>
+  async (url, init) => {
+    const { body, headers, ok, status } = await own(url, init)
+    return { ok, status, headers, body: webBody(body) }
+  }
+
+let dispatcher: Dispatcher | undefined
+
+const shared = (): Dispatcher => (dispatcher ??= dispatcherOf())
+
+/** How a provider's requests leave: by the host's own `fetch`, if it has one. */
+export const sender = (own: typeof globalThis.fetch | undefined): Send =>
+  own === undefined ? sending(dispatcherOf()) : viaFetch(own)
+
+/** The `fetch` of requests whose answers are short. */
+export const sharedFetch = (): typeof globalThis.fetch => {
+  const patient = (input: string, init: object) => fetch(input, { ...init, dispatcher: shared() })
   // undici's Request and Response types differ from the global ones in name only.
   return patient as unknown as typeof globalThis.fetch
 }

@@ -2,7 +2,7 @@
  * A language model over a protocol: writes the request, sends it once, and reads the answer as it arrives. The runtime gets parts
  * without a schema's detour; other callers get them through the library's. Spec: MD-10..MD-19, MD-90..MD-96 in specs/models.md.
  *
- *   prompt -> History -> Protocol.write -> fetch -> Framer -> Protocol.read -> Answer -> parts
+ *   prompt -> History -> Protocol.write -> send -> Framer -> Protocol.read -> Answer -> parts
  */
 import type * as AiError from "@effect/ai/AiError"
 import type * as LanguageModel from "@effect/ai/LanguageModel"
@@ -14,6 +14,7 @@ import * as ProviderModel from "@daybook/core/model/ProviderModel"
 import * as Limits from "@daybook/core/support/Limits"
 import { Answer, type Part } from "./Answer.ts"
 import * as Failures from "./Failures.ts"
+import type { Answered, Body } from "./Fetch.ts"
 import { type Frame, Framer, isMark } from "./Frames.ts"
 import { conversation } from "./History.ts"
 import { type Json, objectsIn, record } from "./Json.ts"
@@ -36,7 +37,7 @@ export interface Options extends Asked {
   readonly apiKey: Redacted.Redacted | undefined
   /** The host's own headers for this provider. */
   readonly headers: Readonly<Record<string, string>>
-  readonly fetch: typeof globalThis.fetch
+  readonly send: (url: string, init: RequestInit) => Promise<Answered>
 }
 
 type Tools = Record<string, Tool.Any>
@@ -121,15 +122,21 @@ const open = (
     const controller = new AbortController()
     yield* Effect.addFinalizer(() => Effect.sync(() => controller.abort()))
     const response = yield* Effect.tryPromise({
-      try: () => options.fetch(url, { method: "POST", signal: controller.signal, ...written(options, request) }),
+      try: () => options.send(url, { method: "POST", signal: controller.signal, ...written(options, request) }),
       catch: (cause) => Failures.unsent(owner, url, cause)
     })
     if (!response.ok) {
-      const body = yield* Effect.mapError(startOf(response), (cause) => Failures.unsent(owner, url, cause))
+      const body = yield* Effect.mapError(startOf(response.body), (cause) => Failures.unsent(owner, url, cause))
       return yield* Failures.rejected(owner, url, response, body)
     }
     const answer = new Answer(names.fromWire, options.profile.tags)
-    return pulling(owner, url, response, answer, framesInto(answer, protocol.read(answer, request), protocol.whole))
+    return pulling(
+      owner,
+      url,
+      response.body,
+      answer,
+      framesInto(answer, protocol.read(answer, request), protocol.whole)
+    )
   })
 
 const written = ({ apiKey, headers, profile, protocol, settings }: Options, request: WireRequest) => {
@@ -195,40 +202,46 @@ const wellFormed = (json: string): string =>
 
 const rejectionTime = "10 seconds"
 
-/** The start of a rejected request's body, or what of it came in time (LM-11, MD-160). */
-const startOf = (response: globalThis.Response): Effect.Effect<string, unknown> =>
-  Effect.suspend(() => {
-    const decoder = new TextDecoder()
-    let text = ""
-    const read = async () => {
-      let left = Limits.maxErrorBytes
-      for await (const chunk of response.body ?? []) {
-        text += decoder.decode(chunk.subarray(0, left), { stream: true })
-        left -= chunk.length
-        if (left <= 0) break
+/** Gives the next bytes of a body to `take`; true at its end. What `take` throws is the cause of a failure. */
+const readOnce = (body: Body, take: (bytes: Uint8Array | undefined) => void): Effect.Effect<boolean, unknown> =>
+  Effect.async((resume) => {
+    const resumeWith = (bytes: Uint8Array | undefined) => {
+      try {
+        take(bytes)
+        resume(Effect.succeed(bytes === undefined))
+      } catch (cause) {
+        resume(Effect.fail(cause))
       }
     }
-    const reading = Effect.tryPromise({ try: read, catch: (cause) => cause })
+    body.next((piece) => {
+      if (piece._tag === "Broken") resume(Effect.fail(piece.cause))
+      else resumeWith(piece._tag === "Bytes" ? piece.bytes : undefined)
+    })
+  })
+
+/** The start of a rejected request's body, or what of it came in time (LM-11, MD-160). */
+const startOf = (body: Body): Effect.Effect<string, unknown> =>
+  Effect.suspend(() => {
+    const decoder = new TextDecoder()
+    let [text, left] = ["", Limits.maxErrorBytes]
+    const read = readOnce(body, (bytes) => {
+      text += decoder.decode(bytes?.subarray(0, left), { stream: bytes !== undefined })
+      left -= bytes?.length ?? 0
+    })
+    const reading = Effect.repeat(read, { until: (ended) => ended || left <= 0 })
     return Effect.map(Effect.timeoutOption(reading, rejectionTime), () => text + decoder.decode())
   })
 
 const pulling = (
   owner: Failures.Owner,
   url: string,
-  response: globalThis.Response,
+  body: Body,
   answer: Answer,
   take: (frame: Frame) => void
 ): Pull => {
   const framer = new Framer()
-  const body = response.body?.getReader()
-  /** Reads once more; true at the end of the body. */
-  const readOnce = Effect.tryPromise({
-    try: async () => {
-      const { done, value } = (await body?.read()) ?? { done: true as const, value: undefined }
-      for (const frame of done ? framer.end() : framer.feed(value)) take(frame)
-      return done
-    },
-    catch: (cause) => cause
+  const read = readOnce(body, (bytes) => {
+    for (const frame of bytes === undefined ? framer.end() : framer.feed(bytes)) take(frame)
   })
   const next: Pull = Effect.suspend(() => {
     const parts = answer.take()
@@ -238,8 +251,8 @@ const pulling = (
     }
     if (answer.over) return Effect.fail(Option.none())
     const once = answer.finishing
-      ? Effect.timeoutTo(readOnce, { duration: grace, onSuccess: (done) => done, onTimeout: () => true })
-      : readOnce
+      ? Effect.timeoutTo(read, { duration: grace, onSuccess: (done) => done, onTimeout: () => true })
+      : read
     return Effect.matchEffect(once, {
       onSuccess: (done) => {
         if (done) answer.end(false)
