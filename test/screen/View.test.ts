@@ -125,5 +125,6 @@ describe("what the screen shows", () => {
     const line = Draw.statusLine(view, facts, 200, "/home/me")
     assert.include(line, "MCP github failed · ~/project (main)")
     assert.isAtMost(Draw.statusLine(view, facts, 20, "/home/me").length, 19)
+    assert.include(Draw.statusLine(view, { ...facts, mode: "read-only" }, 200, "/home/me"), " · read-only · ")
   })
 })

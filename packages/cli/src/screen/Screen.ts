@@ -47,7 +47,7 @@ export interface Options {
   readonly asks: Asks
   /** Earlier prompts, the newest first. */
   readonly recalled: Effect.Effect<ReadonlyArray<string>>
-  /** Whether a terminal in the background is told of ends and questions. */
+  /** Whether the screen notifies a terminal in the background (SC-542). */
   readonly notifies: boolean
   /** Runs a verb of the command line. */
   readonly verb: (words: ReadonlyArray<string>) => Effect.Effect<void, unknown, Output>
