@@ -2,7 +2,7 @@
 import { completions } from "./arguments/Completions.ts"
 import { rootHelp, verbHelps } from "./arguments/Help.ts"
 import { run } from "./Cli.ts"
-import * as Keys from "./config/Keys.ts"
+import * as Keys from "./host/Keys.ts"
 import { verbs } from "./Verbs.ts"
 
 /** Runs the words after `daybook` and ends the process. */

@@ -8,7 +8,7 @@ import { dirname, join } from "node:path"
 import { parseEnv } from "node:util"
 import { Effect, Stream } from "effect"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
-import * as WholeFile from "../host/WholeFile.ts"
+import * as WholeFile from "./WholeFile.ts"
 import { FileProblem, UsageError } from "../support/Errors.ts"
 import { dataFolder } from "../support/Paths.ts"
 
