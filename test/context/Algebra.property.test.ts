@@ -192,17 +192,23 @@ describe("single cases", () => {
     })
   })
 
-  it("EP-2: a source that renders an empty text is a defect", () => {
-    const empty = source({
-      key: "area/a",
+  it("EP-2: an empty text tells nothing, first and at a change, and leaves the others as they are", () => {
+    const quiet = source({
+      key: "area/b",
       schema: Schema.String,
       load: () => Effect.succeed(available("x")),
       baseline: () => "",
       update: () => ""
     })
-    const observed: Observed = new Map([["area/a", Effect.runSync(Effect.orDie(empty.load(turn)))]])
-    assert.throws(() => initialize(observed), /area\/a rendered an empty text/)
-    assert.throws(() => reconcile(observed, { "area/a": { value: "y" } }), /area\/a rendered an empty text/)
+    const look = Effect.runSync(Effect.orDie(quiet.load(turn)))
+    const observed: Observed = new Map([
+      ...observe({ "area/a": available(1), "agent/z": available(2) }),
+      ["area/b", look]
+    ])
+    const began = initialize(observed)
+    assert.strictEqual(began._tag === "Ready" ? began.baseline : began._tag, "[area/a is 1]\n\n[agent/z is 2]")
+    assert.deepStrictEqual(reconcile(new Map([["area/b", look]]), { "area/b": { value: "y" } }), { _tag: "Unchanged" })
+    assert.deepStrictEqual(reconcile(new Map([["area/b", look]]), {}), { _tag: "Unchanged" })
   })
 
   it("EP-4: a source that went for good says the words that were kept, though it is not there to say them", () => {

@@ -135,7 +135,7 @@ export interface ContextSource {
   readonly load: (turn: ContextTurn) => Effect.Effect<Look, unknown>
 }
 
-/** How a source with values of type `A` is rendered. An empty text is a defect (EP-2). */
+/** How a source with values of type `A` is rendered. An empty text tells the model nothing (EP-2). */
 export interface SourceOptions<A, I> {
   readonly key: string
   /** The stored form of a value; it also defines equality. */
@@ -173,18 +173,11 @@ export const source = <A, I>(options: SourceOptions<A, I>): ContextSource => {
   const decode = Schema.decodeUnknownEither(options.schema)
   const encode = Schema.encodeSync(options.schema)
   const equal = Schema.equivalence(options.schema)
-  const spoken = (text: string): string => {
-    if (text === "") throw new Error(`context source ${options.key} rendered an empty text`)
-    return text
-  }
-  const told = (value: A): RenderedValue => {
-    const removed = options.removed?.(value)
-    return {
-      value: encode(value),
-      baseline: spoken(options.baseline(value)),
-      removed: removed === undefined ? undefined : spoken(removed)
-    }
-  }
+  const told = (value: A): RenderedValue => ({
+    value: encode(value),
+    baseline: options.baseline(value),
+    removed: options.removed?.(value)
+  })
   const look = (observation: Observation<A>): Look => {
     if (observation._tag === "Absent") return observation
     if (observation._tag === "Unavailable") return { ...observation, optional: options.optional ?? false }
@@ -196,7 +189,7 @@ export const source = <A, I>(options: SourceOptions<A, I>): ContextSource => {
           onLeft: (): Undecodable => "undecodable",
           onRight: (previous) => {
             const current = options.keep?.(previous, observation.value) ?? observation.value
-            const update = equal(previous, current) ? undefined : spoken(options.update(previous, current))
+            const update = equal(previous, current) ? undefined : options.update(previous, current)
             return { ...told(current), update }
           }
         })
@@ -248,7 +241,7 @@ const inOrder = (keys: Iterable<string>): ReadonlyArray<string> => {
 
 const kept = ({ removed, value }: RenderedValue) => ({ value, ...(removed === undefined ? {} : { removed }) })
 
-const join = (texts: ReadonlyArray<string>) => texts.join("\n\n")
+const join = (texts: ReadonlyArray<string>) => texts.filter((text) => text !== "").join("\n\n")
 
 /** The full text of a look, merged with the earlier value. */
 const inFull = (
@@ -329,7 +322,7 @@ export const reconcile = (observed: Observed, snapshot: Snapshot): Reconciled =>
   }
   const fresh = wordless ? replace(observed, snapshot) : undefined
   if (fresh?._tag === "Ready") return { ...fresh, _tag: "Replaced" }
-  return said.length === 0
-    ? { _tag: "Unchanged" }
-    : { _tag: "Updated", text: join(said), snapshot: Object.fromEntries(next) }
+  // A change without a word is told with the next change: until then the snapshot keeps the value that was told.
+  const text = join(said)
+  return text === "" ? { _tag: "Unchanged" } : { _tag: "Updated", text, snapshot: Object.fromEntries(next) }
 }
