@@ -1,8 +1,8 @@
 /** Answers of a given form: the tool that takes them, one correction, and the value in the log. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Either } from "effect"
+import { Effect, Either, ParseResult, Schema, type SchemaAST } from "effect"
 import { checkOf, structuredOutput } from "../../packages/core/src/request/StructuredOutput.ts"
-import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { AnswerUndecodable, askFor, Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import type { JsonRecord, OutputFormat } from "../../packages/log/src/domain/Values.ts"
 import { brief, compaction, exchange, long, narrow, summary, window } from "../compaction/support/Talks.ts"
@@ -232,6 +232,73 @@ it("RQ-40: a schema may name draft-06, draft-07, 2019-09 or 2020-12, and means w
   const check = Either.getOrThrow(checkOf({ schema: { $schema, type: "object", properties: { pair } } }))
   assert.deepStrictEqual([check({ pair: ["a", 1] }), check({ pair: ["a", 1, 2] })], [true, false])
 })
+
+it("RQ-46: draft-04 means what it means there, and a schema without a name is of the draft that it is valid in", () => {
+  const age = { type: "integer", minimum: 0, exclusiveMinimum: true }
+  for (const $schema of [{ $schema: "http://json-schema.org/draft-04/schema#" }, {}]) {
+    const check = Either.getOrThrow(checkOf({ schema: { ...$schema, type: "object", properties: { age } } }))
+    assert.deepStrictEqual([check({ age: 1 }), check({ age: 0 })], [true, false])
+  }
+  const pair = { type: "array", items: [{ type: "string" }, { type: "integer" }], additionalItems: false }
+  const check = Either.getOrThrow(checkOf({ schema: { type: "object", properties: { pair } } }))
+  assert.deepStrictEqual([check({ pair: ["a", 1] }), check({ pair: ["a", "b"] })], [true, false])
+})
+
+it.scoped("RQ-46: a root that refers to an object is that object, for the model and for the check", () =>
+  Effect.gen(function* () {
+    const { id, model } = yield* scene()
+    const { schema } = format
+    yield* model.answer(answer(ada))
+    assert.isUndefined(yield* ask(id, { schema: { $ref: "#/$defs/Who", $defs: { Who: schema } } }))
+    const request = yield* model.request
+    assert.strictEqual(request.tools[0]?.name, "structured_output")
+    assert.deepStrictEqual(yield* values(id), [ada])
+    const refused = checkOf({ schema: { $ref: "#/$defs/A", $defs: { A: { $ref: "#/$defs/A" } } } })
+    assert.deepStrictEqual(refused, Either.left('its root refers to "#/$defs/A", which is not in it'))
+  }).pipe(Effect.provide(runtime(tools)))
+)
+
+class Person extends Schema.Class<Person>("Person")({ name: Schema.String, born: Schema.DateFromString }) {}
+
+describe("askFor", () => {
+  const asked = <A, I>(output: Schema.Schema<A, I>, given: unknown) =>
+    Effect.gen(function* () {
+      const { id, model } = yield* scene()
+      yield* model.answer(answer(given))
+      return yield* askFor({ sessionID: id, prompt: { text: "Who is it?" }, output })
+    }).pipe(Effect.provide(runtime(tools)))
+
+  it.scoped("IB-59: the value is decoded, and of the schema's type", () =>
+    Effect.gen(function* () {
+      const { value } = yield* asked(Person, { name: "Ada", born: "1815-12-10" })
+      assert.instanceOf(value, Person)
+      assert.strictEqual(value.born.getFullYear(), 1815)
+    })
+  )
+
+  it.scoped("IB-59: a schema whose root is no object is asked for as a field of one", () =>
+    Effect.gen(function* () {
+      const { value } = yield* asked(Schema.Array(Schema.Literal("red", "green")), { value: ["red"] })
+      assert.deepStrictEqual(value, ["red"])
+    })
+  )
+
+  it.scoped("IB-59: a value that fits the JSON Schema and does not decode is told with the answer", () =>
+    Effect.gen(function* () {
+      const Even = Schema.Struct({ n: Schema.transformOrFail(Schema.Int, Schema.Int, evenness) })
+      const error = yield* Effect.flip(asked(Even, { n: 3 }))
+      assert.instanceOf(error, AnswerUndecodable)
+      assert.deepStrictEqual(error instanceof AnswerUndecodable ? error.answer.output : undefined, { n: 3 })
+    })
+  )
+})
+
+const evenness = {
+  strict: true,
+  decode: (n: number, _: unknown, ast: SchemaAST.AST) =>
+    n % 2 === 0 ? ParseResult.succeed(n) : ParseResult.fail(new ParseResult.Type(ast, n, "it is odd")),
+  encode: ParseResult.succeed
+} as const
 
 it("LM-23: patterns of a schema are matched in linear time, anywhere in the text; what cannot be is refused", () => {
   const checked = (schema: JsonRecord) => checkOf({ schema: { type: "object", ...schema } })

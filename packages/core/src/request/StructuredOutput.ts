@@ -3,13 +3,14 @@
  * invalid one is returned with its errors, once. The value is the input of the accepted call, in the log. Spec:
  * RQ-40..44.
  */
+import Ajv04 from "ajv-draft-04"
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv"
 import { Ajv2019 } from "ajv/dist/2019.js"
 import { Ajv2020 } from "ajv/dist/2020.js"
-import { Effect, Either } from "effect"
+import { Effect, Either, Predicate, Schema } from "effect"
 import { RE2JS } from "re2js"
 import type { Message, ToolPart } from "@daybook/log/domain/Message"
-import type { JsonRecord, OutputFormat } from "@daybook/log/domain/Values"
+import { JsonRecord, type OutputFormat } from "@daybook/log/domain/Values"
 import { ToolFailure } from "../domain/ToolError.ts"
 import { maxExpressionLength } from "../support/Limits.ts"
 import { fromJsonSchema, type ToolDefinition } from "../tool/ToolDefinition.ts"
@@ -50,11 +51,43 @@ const describe = (errors: ReadonlyArray<ErrorObject> | null | undefined): string
 const notASchema = (cause: unknown): string =>
   `it is not a valid JSON Schema: ${cause instanceof Error ? cause.message : String(cause)}`
 
-/** The validator of the draft that a schema names; without a name it is 2020-12. */
-const validatorOf = (draft: unknown) => {
-  const name = typeof draft === "string" ? draft : ""
-  if (/\/draft-0[4-7]\//.test(name)) return Ajv
-  return name.includes("/2019-09/") ? Ajv2019 : Ajv2020
+/** The validators of the draft that a schema names. A schema without a name is one of the first that it is valid in. */
+const validatorsOf = (draft: unknown) => {
+  if (typeof draft !== "string") return [Ajv2020, Ajv, Ajv04.default]
+  if (draft.includes("/draft-04/")) return [Ajv04.default]
+  if (/\/draft-0[67]\//.test(draft)) return [Ajv]
+  return draft.includes("/2019-09/") ? [Ajv2019] : [Ajv2020]
+}
+
+/** The part of a schema at a local reference: `#/$defs/Ticket`. */
+const partAt = (schema: JsonRecord, reference: string): JsonRecord | undefined => {
+  if (!reference.startsWith("#/")) return undefined
+  const names = reference.slice(2).split("/")
+  let part: unknown = schema
+  for (const name of names) {
+    const key = decodeURIComponent(name).replaceAll("~1", "/").replaceAll("~0", "~")
+    if (!Predicate.isReadonlyRecord(part) || !Object.hasOwn(part, key)) return undefined
+    part = part[key]
+  }
+  return isJsonRecord(part) ? part : undefined
+}
+
+const isJsonRecord = Schema.is(JsonRecord)
+
+/** The schema with its root in place of a reference to the root; models want an object there. */
+const rooted = (schema: JsonRecord): Either.Either<JsonRecord, string> => {
+  let root = schema
+  const seen = new Set<string>()
+  while (root["type"] === undefined && typeof root["$ref"] === "string") {
+    const reference = root["$ref"]
+    const part = seen.has(reference) ? undefined : partAt(schema, reference)
+    if (part === undefined) return Either.left(`its root refers to ${JSON.stringify(reference)}, which is not in it`)
+    seen.add(reference)
+    const { $ref: _, ...beside } = root
+    root = { ...beside, ...part }
+  }
+  if (root["type"] !== "object") return Either.left(`its root must be an object: "type": "object"`)
+  return Either.right(root)
 }
 
 /** Compiles a schema; Left explains why the schema is not usable. */
@@ -66,22 +99,31 @@ export const checkOf = ({ schema }: OutputFormat): Either.Either<ValidateFunctio
   if (before !== undefined) return Either.right(before)
   if (text.length > schemaLimit)
     return Either.left(`a schema may have ${schemaLimit} characters, this has ${text.length}`)
-  if (schema["type"] !== "object") return Either.left(`its root must be an object: "type": "object"`)
+  const root = rooted(schema)
+  if (Either.isLeft(root)) return Either.left(root.left)
   // An asynchronous check returns a promise, which would always count as valid.
   if ("$async" in schema) return Either.left("asynchronous schemas are not supported: remove $async")
-  return Either.try({
-    try: () => {
+  const check = compile(root.right)
+  if (Either.isLeft(check)) return check
+  compiled.set(text, check.right)
+  const oldest = compiled.size > compiledLimit ? compiled.keys().next().value : undefined
+  if (oldest !== undefined) compiled.delete(oldest)
+  return check
+}
+
+/** Compiles by the drafts in order; the first one's fault is told. */
+const compile = ({ $schema, ...words }: JsonRecord): Either.Either<ValidateFunction, string> => {
+  const options = { allErrors: true, strict: false, validateFormats: false, logger: false } as const
+  let fault: string | undefined
+  for (const Validator of validatorsOf($schema)) {
+    try {
       // A separate instance per schema, so that schemas do not share ids.
-      const options = { allErrors: true, strict: false, validateFormats: false, logger: false } as const
-      const { $schema, ...words } = schema
-      const check = new (validatorOf($schema))({ ...options, code: { regExp: linearExpression } }).compile(words)
-      compiled.set(text, check)
-      const oldest = compiled.size > compiledLimit ? compiled.keys().next().value : undefined
-      if (oldest !== undefined) compiled.delete(oldest)
-      return check
-    },
-    catch: notASchema
-  })
+      return Either.right(new Validator({ ...options, code: { regExp: linearExpression } }).compile(words))
+    } catch (cause) {
+      fault ??= notASchema(cause)
+    }
+  }
+  return Either.left(fault ?? notASchema("no draft is known"))
 }
 
 /** Progress of the structured answer within one activity. */
@@ -106,7 +148,7 @@ export const definition = (format: OutputFormat, state: OutputState): ToolDefini
     description:
       "Gives your final answer. Call it once, when you have everything that the answer needs; nothing is asked of you " +
       `after it. Its input is the answer itself.${format.description === undefined ? "" : ` ${format.description}`}`,
-    parameters: format.schema,
+    parameters: Either.getOrElse(rooted(format.schema), () => format.schema),
     execute: (input) =>
       Either.match(checkOf(format), {
         onLeft: (details) =>

@@ -3,7 +3,7 @@
  * prompt is on disk, the work continues in the background, and `wait` and `events` follow it. Spec: specs/sessions.md,
  * execution.md.
  */
-import { Context, type Effect, type Stream } from "effect"
+import { Context, Effect, JSONSchema, Schema, type Stream } from "effect"
 import type { SessionBusy } from "@daybook/log/coordination/SessionOwner"
 import type { Address } from "@daybook/log/domain/Address"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
@@ -13,7 +13,15 @@ import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { Input, Message, Session } from "@daybook/log/domain/Message"
 import type { AddressTaken, TitleAmbiguous } from "@daybook/log/domain/Title"
 import type { MessageNotFound, TreeOptions, TreePage } from "@daybook/log/domain/HistoryPath"
-import type { Budget, Location, ModelRef, SessionMetrics, TodoItem } from "@daybook/log/domain/Values"
+import {
+  type Budget,
+  JsonRecord,
+  type Location,
+  type ModelRef,
+  type OutputFormat,
+  type SessionMetrics,
+  type TodoItem
+} from "@daybook/log/domain/Values"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type {
   AppendError,
@@ -33,7 +41,7 @@ import type { PendingQuestion, QuestionClosed, QuestionRef } from "../domain/Que
 import type { SnapshotUnavailable } from "../snapshot/SnapshotError.ts"
 import type { NothingShown, ShownRequest } from "../request/Recorded.ts"
 import type { PriceUnknown, RunError } from "../runner/RunError.ts"
-import type { Answer, PromptUnanswered } from "./Answer.ts"
+import { Answer, type PromptUnanswered } from "./Answer.ts"
 import type { BranchNotSummarized, SummaryRefused } from "./Branching.ts"
 import type {
   AnswerOptions,
@@ -276,3 +284,72 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     readonly remove: (sessionID: SessionID) => Effect.Effect<void, SessionNotFound | LogUnavailable>
   }
 >() {}
+
+/** The answer has a value of the JSON Schema that `output` does not decode. The prompt stays answered. */
+export class AnswerUndecodable extends Schema.TaggedError<AnswerUndecodable>("@daybook/core/AnswerUndecodable")(
+  "AnswerUndecodable",
+  { answer: Answer, details: Schema.String }
+) {
+  override get message() {
+    return `the answer to ${this.answer.messageID} does not decode: ${this.details}`
+  }
+}
+
+const isJsonRecord = Schema.is(JsonRecord)
+
+/** The field of a value that is no object: models answer with an object. */
+const wrapped = "value"
+
+/** The form of values of the schema: its encoded side as JSON Schema. */
+const formOf = (schema: Schema.Schema.Any): { readonly form: OutputFormat; readonly isWrapped: boolean } => {
+  const whole: unknown = JSONSchema.make(schema)
+  const { $defs = {}, $schema, ...root } = isJsonRecord(whole) ? whole : {}
+  const name = typeof root["$ref"] === "string" ? root["$ref"].replace("#/$defs/", "") : ""
+  const target: unknown = isJsonRecord($defs) ? ($defs[decodeURIComponent(name)] ?? root) : root
+  const isWrapped = !isJsonRecord(target) || target["type"] !== "object"
+  const words = isWrapped
+    ? { type: "object", properties: { [wrapped]: root }, required: [wrapped], additionalProperties: false }
+    : root
+  const form = { ...(typeof $schema === "string" ? { $schema } : {}), ...words, $defs }
+  return { form: { schema: isJsonRecord(form) ? form : {} }, isWrapped }
+}
+
+/**
+ * Asks for a value of an Effect Schema and returns the answer with the decoded value. The model is shown the schema's
+ * encoded side as JSON Schema, and corrects what does not fit it (RQ-42). Works over a server too.
+ *
+ * @example
+ * ```ts
+ * import { Sessions } from "@daybook/core"
+ * import { Effect, Schema } from "effect"
+ *
+ * class Ticket extends Schema.Class<Ticket>("Ticket")({
+ *   title: Schema.String,
+ *   urgent: Schema.Boolean
+ * }) {}
+ *
+ * export const triage = Effect.fn(function* (mail: string) {
+ *   const session = yield* (yield* Sessions.Sessions).create({ location: { directory: "/srv/mail" } })
+ *   const { value } = yield* Sessions.askFor({ sessionID: session.id, prompt: { text: mail }, output: Ticket })
+ *   return value.urgent ? `now: ${value.title}` : value.title
+ * })
+ * ```
+ */
+export const askFor = Effect.fn("Sessions.askFor")(function* <A, I>({
+  output,
+  prompt,
+  ...options
+}: Omit<AskOptions, "prompt"> & {
+  readonly prompt: Omit<AskOptions["prompt"], "output">
+  readonly output: Schema.Schema<A, I>
+}) {
+  const sessions = yield* Sessions
+  const { form, isWrapped } = formOf(output)
+  const answer = yield* sessions.ask({ ...options, prompt: { ...prompt, output: form } })
+  const given = isWrapped ? answer.output?.[wrapped] : answer.output
+  const value = yield* Effect.mapError(
+    Schema.decodeUnknown(output)(given),
+    ({ message }) => new AnswerUndecodable({ answer, details: message })
+  )
+  return { ...answer, value }
+})
