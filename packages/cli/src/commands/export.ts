@@ -51,7 +51,7 @@ const reportText = (
 
 interface Request {
   readonly session: string
-  readonly format: "entries" | "pi" | "thread" | "jsonl" | "markdown" | "html"
+  readonly format: (typeof formats)[number]
   /** Absent: stdout. */
   readonly file: string | undefined
   readonly redact: boolean
@@ -139,6 +139,15 @@ const sendEntries = Effect.fnUntraced(function* (
   return report
 })
 
+/** Writes the fixture of a session. It has no secrets, whether or not it is asked for without. */
+const sendFixture = (session: Session, { file, force }: Request) =>
+  Effect.gen(function* () {
+    const { record } = yield* Effect.promise(() => import("@daybook/core/session/RecordedModel"))
+    const fixture = yield* record(session.id)
+    yield* send(Stream.make(`${JSON.stringify(fixture, undefined, 2)}\n`), file, force)
+    return undefined
+  })
+
 /** A log of another tool needs all events of the session. */
 const allEvents = Effect.fnUntraced(function* ({ id }: Session) {
   const { floor } = yield* (yield* SessionStore).snapshot(id)
@@ -157,6 +166,7 @@ const write = (session: Session, request: Request, redactor: Redaction.Redactor 
   if (format === "entries" || format === "pi") {
     return Effect.zipRight(allEvents(session), sendEntries(session, request, redactor))
   }
+  if (format === "fixture") return sendFixture(session, request)
   if (format === "thread") return Effect.zipRight(allEvents(session), sendThread(session, request, redactor))
   return Effect.as(send(documents[format](session, messagesOf(session), { redactor }), file, force), undefined)
 }
@@ -176,7 +186,7 @@ const run = Effect.fn("Command.export")(function* (request: Request) {
   )
 }, withReader)
 
-const formats = ["entries", "pi", "thread", "jsonl", "markdown", "html"] as const
+const formats = ["entries", "pi", "thread", "jsonl", "markdown", "html", "fixture"] as const
 
 const format = Flags.choice("format", formats, "what to write")
 const out = Flags.text("out", "FILE", "write to this file; - or none is stdout")
@@ -189,7 +199,8 @@ export const exportVerb = verb({
   words: "SESSION",
   details: [
     "SESSION is an id or a title. entries is the log of xcsh, pi that of pi, thread a thread log; jsonl has a message per " +
-      "line, markdown and html are for reading.",
+      "line, markdown and html are for reading. fixture has requests and answers for RecordedModel, which gives the answers " +
+      "again in a test; it never has secrets.",
     "A session that was imported from the same format is written as its log was, record by record, followed by what was " +
       "done since. What a format cannot hold is listed on stderr, or with --json as a line of JSON there."
   ],
@@ -197,7 +208,8 @@ export const exportVerb = verb({
   examples: [
     ["daybook export fix --format markdown", "prints the session called fix"],
     ["daybook export ses_01 --format pi --out fix.jsonl", "writes a log that pi opens"],
-    ["daybook export ses_01 --format html --redact --out fix.html", "writes a page without secrets"]
+    ["daybook export ses_01 --format html --redact --out fix.html", "writes a page without secrets"],
+    ["daybook export ses_01 --format fixture --out triage.fixture.json", "writes a fixture for a test"]
   ],
   run: ({ format, out, ...given }) =>
     Effect.gen(function* () {
