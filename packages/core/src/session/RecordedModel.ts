@@ -10,7 +10,6 @@ import * as Response from "@effect/ai/Response"
 import { createHash } from "node:crypto"
 import { Effect, Layer, Schema, Stream } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import { JsonValue } from "@daybook/log/domain/Json"
 import { type AssistantMessage, type Message, Part } from "@daybook/log/domain/Message"
 import { ModelRef, Tokens } from "@daybook/log/domain/Values"
 import type { EventLog, ReadError } from "@daybook/log/log/EventLog"
@@ -128,10 +127,10 @@ export const record = Effect.fn("RecordedModel.record")(function* (
 
 const decodePart = Schema.decodeUnknownSync(Part)
 const encodePart = Schema.encodeSync(Part)
-const jsonOf = Schema.decodeUnknownSync(JsonValue)
+const jsonOf = (part: Part): Redaction.Json => JSON.parse(JSON.stringify(encodePart(part)))
 
 /** The part with marks in place of secrets in its texts and inputs. */
-const withoutSecrets = (part: Part): Part => decodePart(redactor.value(jsonOf(encodePart(part))))
+const withoutSecrets = (part: Part): Part => decodePart(redactor.value(jsonOf(part)))
 
 // ---- answering
 

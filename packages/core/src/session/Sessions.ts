@@ -297,7 +297,7 @@ export class AnswerUndecodable extends Schema.TaggedError<AnswerUndecodable>("@d
 
 const isJsonRecord = Schema.is(JsonRecord)
 
-/** The field of a value that is no object: models answer with an object. */
+/** The field of a value other than an object: models answer with an object. */
 const wrapped = "value"
 
 /** The form of values of the schema: its encoded side as JSON Schema. */
