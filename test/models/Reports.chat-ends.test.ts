@@ -134,7 +134,7 @@ const ends: Reports = {
       chunks(...said("fine"), chunk({}, "MAX_TOKENS")),
       { text: "fine", reason: "length" }
     ],
-    "a reason that is unknown": [chunks(...said("fine"), chunk({}, "abort")), { text: "fine", reason: "unknown" }],
+    "a reason that is unknown": [chunks(...said("fine"), chunk({}, "novel")), { text: "fine", reason: "unknown" }],
     "a filter as the reason": [
       chunks(...said("fi"), chunk({}, "content_filter")),
       { text: "fi", reason: "content-filter" }

@@ -13,13 +13,15 @@ import { retryWait } from "./RetryWait.ts"
 export interface Said {
   readonly status: number | undefined
   readonly code: string | undefined
-  /** Message, body and code. */
+  /** Message, body and code. A body may repeat the request, or what the model wrote. */
   readonly text: string
+  /** The message, if one was found, else all of the text. */
+  readonly words: string
 }
 
 /** Codes and names of errors that mean an overflow. */
 const codes =
-  /context_length_exceeded|exceed_context_size_error|model_context_window_exceeded|request_too_large|ContextWindowExceededError|model_max_prompt_tokens_exceeded|tokens_limit_reached/i
+  /context_length_exceeded|exceed_context_size_error|model_context_window_exceeded|request_too_large|ContextWindowExceededError|model_max_prompt_tokens_exceeded|tokens_limit_reached|CONTENT_LENGTH_EXCEEDS_THRESHOLD|OutofContextError|prompt_too_l(?:arge|ong)|tokens_too_long/i
 
 const wordings = [
   // Anthropic, Bedrock, Vertex, Fireworks, Ollama
@@ -42,14 +44,52 @@ const wordings = [
   // Moonshot, z.ai, DashScope, Copilot, Cohere, GitHub
   /exceeded model token limit|prompt exceeds max length|tokens in request more than max tokens allowed/i,
   /range of input length should be|prompt token count of \d+ exceeds|tokens in the prompt cannot exceed/i,
-  /request body too large .{0,80}max size: \d+ tokens/i
+  /request body too large .{0,80}max size: \d+ tokens/i,
+  // Cerebras, TensorRT-LLM, Snowflake, Yi, Perplexity
+  /length is [\d,]+ while limit is|default_max_tokens \(-\d|max tokens of [\d,]+ exceeded|maximum number of tokens exceeded/i,
+  /\b(?:prompt|input)(?: length| tokens)?(?: \([\d.]+\))? (?:\+|and) `?max_tokens`? (?:exceeds|is longer)/i,
+  // OpenAI counts messages
+  /invalid '(?:messages|input)': array too long/i
 ]
+
+// The words of servers that are not in the list: what was sent, that it is too much, and of what.
+const sent = /\b(?:prompt|input|message|request|sequence|conversation|context|quer(?:y|ies)|payload|n_keep)/i
+const tooMuch =
+  /exceed|too (?:long|large|big|many)|(?:long|great|larg|bigg|few|small|less)(?:er)? than|more than|at most|>=|max(?:imum)?\b|limit (?:is|of)/i
+const measure =
+  /\btokens?\b|\blength|\bcontext|\bcharacters\b|\bbytes\b|n_ctx|\bctx\b|(?:seq|model|session|input)_len|\bkv\b|\bwindow|\blimit\b/i
+const alone = /\b(?:prompt|input|query|conversation|message|request)s? (?:is |are )?too (?:long|large|big)\b/i
+const tokens = /too many (?:input |prompt )?tokens\b/i
+const chinese =
+  /(?:输入|提示|请求|上下文|内容|prompt|token).{0,30}(?:过长|超长|超限|(?:超过|超出).{0,10}(?:长度|上下文|限制|最大))/i
+/** Limits of another kind, and of the answer. */
+const otherwise =
+  /per[ _](?:second|min|hour|day)|\b[TR]P[MD]\b|\brates?\b|quota|credit|\bplan\b|wait|max_\w*tokens|output|completion tokens|\btools?\b|function|schema|\bnames?\b|description|\bids?\b|images?|pictures?|pages?|files?|audio|video|header|temperature|logprobs|budget|每分钟|频率|图片/i
+
+/** The start of the words: a server may repeat the request after them. */
+const statedChars = 600
+
+const isStated = (text: string): boolean =>
+  text
+    .slice(0, statedChars)
+    .split(/(?<=[.!?])\s+|\n/)
+    .some(
+      (sentence) =>
+        !otherwise.test(sentence) &&
+        (alone.test(sentence) ||
+          tokens.test(sentence) ||
+          chinese.test(sentence) ||
+          (sent.test(sentence) && tooMuch.test(sentence) && measure.test(sentence)))
+    )
+
+/** Anthropic's window of a million tokens is not in every plan: a shorter request succeeds. The status is that of a rate limit. */
+const longPlan = /(?:extra usage|usage credits)\b.{0,20} required for (?:long|1M) context/i
 
 /** Statuses that rule out overflow, whatever the text says: a token rate limit is not an overflow. */
 const ruledOut: ReadonlySet<number> = new Set([401, 402, 403, 404, 429])
 
-/** z.ai's code for a prompt that is too long. */
-const zai = "1261"
+/** Codes for a prompt that is too long, of z.ai and MiniMax. */
+const coded: ReadonlySet<string> = new Set(["1261", "1039", "status 1039"])
 
 const count = (digits: string | undefined): number => Number(digits?.replaceAll(",", "") ?? NaN)
 
@@ -62,11 +102,14 @@ const exceedsRate = (text: string): boolean => {
 /** A smaller limit concerns a field, such as a name or a description, and not the conversation. */
 const longestField = 100_000
 
-const isLongText = (text: string): boolean => {
+/** Whether a text of the request is too long, if the words are about one. */
+const longText = (text: string): boolean | undefined => {
   const [, maximum] = /string too long\. expected a string with maximum length (\d+)/i.exec(text) ?? []
   return maximum !== undefined
     ? count(maximum) >= longestField
-    : /string_above_max_length/i.test(text) && !/'tools|\.(?:name|id|call_id)\b/i.test(text)
+    : /string_above_max_length/i.test(text)
+      ? !/'tools|\.(?:name|id|call_id)\b/i.test(text)
+      : undefined
 }
 
 const picture =
@@ -83,28 +126,30 @@ const isAnswer = (text: string): boolean => {
 }
 
 /** Whether the request exceeded the context window. */
-export const isOverflow = ({ code = "", status, text }: Said): boolean => {
+export const isOverflow = ({ code = "", status, text, words }: Said): boolean => {
+  if (longPlan.test(words)) return true
   if (status !== undefined && ruledOut.has(status)) return false
+  if (faulty.test(words)) return false
   if (/rate_limit/i.test(code)) return status === 413 && exceedsRate(text)
-  if (picture.test(text)) return false
-  if (codes.test(text) || code === zai || status === 413) return true
-  return isLongText(text) || (wordings.some((wording) => wording.test(text)) && !isAnswer(text))
+  if (picture.test(words)) return false
+  if (codes.test(text) || coded.has(code) || status === 413) return true
+  return longText(text) ?? ((wordings.some((wording) => wording.test(words)) || isStated(words)) && !isAnswer(words))
 }
 
 /** Where the words name the window. The first that fits counts. */
 const windows = [
-  /\b(?:context|model|prompt) length\W{0,3}(?:(?:is|of|only) ){0,3}\(?([\d,]+)/i,
+  /\b(?:context|model) length\W{0,3}(?:(?:is|of|only) ){0,3}\(?([\d,]+)/i,
+  /(?<!string with )\bmax(?:imum)?[ _](?!(?:completion_|output_|new_)?tokens)(?:(?!output)\w+[ _]){0,3}?(?:len(?:gth)?|tokens|context|sequence|allowed)(?: (?:of|is|allowed|length)|:)* ?\(?(\d[\d,]{2,})/i,
+  /(?:configured limit of|session_len|n_ctx:?|context window(?: of| limit)?) \(?([\d,]+)/i,
+  /(?:cannot exceed|no more than)(?: the \w+ \w+ limit)? ([\d,]+)/i,
   /([\d,]+) maximum context length/i,
   /> ([\d,]+) maximum\b/i,
   /exceed context limit: [\d,]+ \+ [\d,]+ > ([\d,]+)/i,
   /context (?:size|window|length)(?: limit)? \(([\d,]+)/i,
-  /maximum number of tokens allowed \(([\d,]+)/i,
-  /maximum allowed length \(([\d,]+)/i,
   /model token limit: ([\d,]+)/i,
   /exceeds the limit of ([\d,]+)/i,
   /input length should be \[\d+, ?([\d,]+)\]/i,
   /`inputs`.{0,40} must (?:be <=|have less than) ([\d,]+)/i,
-  /prompt cannot exceed ([\d,]+)/i,
   /while limit is ([\d,]+)/i,
   /only supports up to ([\d,]+)/i,
   /max size: ([\d,]+) tokens/i,
@@ -159,10 +204,11 @@ export const classifyError = (error: unknown, modelID?: string): ProviderFailure
   const facts = factsOf(error, 0)
   const text = [facts.detail, facts.body, facts.code].filter(Predicate.isString).join("\n")
   const status = facts.status
-  const overflow = isOverflow({ status, code: facts.code, text })
+  const words = facts.detail === undefined ? text : [facts.detail, facts.code].join("\n")
+  const overflow = isOverflow({ status, code: facts.code, text, words })
   const headers = allowedHeaders(facts.headers)
   const body = facts.body === undefined ? (AiError.isAiError(error) ? undefined : error) : parseJson(facts.body)
-  const content = overflow ? undefined : rejectedContent(status, text)
+  const content = overflow || faulty.test(words) ? undefined : rejectedContent(status, words)
   const retryable = !overflow && content === undefined && isRetryable(facts, text)
   return {
     message: messageOf(facts, modelID),
@@ -295,7 +341,7 @@ const factsOfText = (text: string): Facts => {
   })
 }
 
-const wordFields = ["message", "msg", "detail", "details", "error_msg", "Message", "errors", "error"]
+const wordFields = ["message", "msg", "detail", "details", "description", "error_msg", "Message", "errors", "error"]
 
 /**
  * The words of an error under the names that servers give them, also in a list of errors. Gateways put the error of the server
@@ -332,8 +378,12 @@ const parseJson = (text: string): unknown => {
   }
 }
 
+/** Faults of the server, or of what its model wrote, under the status of a wrong request: another attempt may succeed. */
+const faulty =
+  /tool_use_failed|output_parse_failed|unexpected EOF|model has crashed|model (?:was |is )?unloaded|^channel error|runner process has terminated|EngineDeadError|EngineCore|(?:upstream|gateway) .{0,20}(?:timeout|timed out|unavailable)/i
+
 const retryableCodes =
-  /overloaded|rate_limit|resource_exhausted|incomplete_response|^api_error$|server_error|internal_error|timeout|unavailable/i
+  /overloaded|rate_limit|throttl|too_?many_?requests|slow_down|resource_exhausted|upstream_error|incomplete_response|^api_error$|server_error|internal_error|timeout|unavailable/i
 /** Refusals by Daybook itself: a retry would fail the same way. */
 const final: ReadonlySet<string> = new Set(["redirect_refused", "answer_too_large"])
 const broke =
@@ -357,6 +407,7 @@ const isRetryable = (facts: Facts, text: string): boolean => {
   if (facts.transport === true) return true
   if (isHopeless(facts, text)) return false
   const status = facts.status
+  if (faulty.test(`${facts.detail ?? ""}\n${facts.code ?? ""}`)) return true
   if (status !== undefined && status >= 400) {
     const asked = headerOf(facts, "x-should-retry")
     if (asked === "true" || asked === "false") return asked === "true"

@@ -231,18 +231,31 @@ const read = (answer: Answer): Reader => {
   /** A text, or parts as Mistral sends them. */
   const content = (value: unknown): void => {
     for (const one of Array.isArray(value) ? value : [value]) {
-      const { thinking, type } = record(one)
+      const { refusal, thinking, type } = record(one)
       if (type === "thinking") thinks(wordsOf(thinking), "content")
+      else if (type === "refusal") refuses(refusal)
       else says(wordsOf(one))
     }
+  }
+
+  const refuses = (words: unknown): void => {
+    if (text(words) === undefined) return
+    answer.refuse()
+    says(text(words))
   }
 
   const keys = new Map<unknown, string>()
   const ids = new Map<string, string>()
 
-  /** The key of the call that a piece belongs to: by index, else the last one. Some servers give all calls one index, or no id. */
+  /**
+   * The key of the call that a piece belongs to: of the open call with its id, else by index, else the last one. Some servers give
+   * all calls one index, or no id, or the pieces of one call two indices.
+   */
   const keyOf = (index: number | undefined, id: string | undefined, name: string | undefined): string => {
-    const known = index === undefined ? current : keys.get(index)
+    const same = id === undefined ? undefined : answer.openCalls.find((open) => ids.get(open) === id)
+    if (same !== undefined && !answer.isWhole(same)) return same
+    const isMore = id === undefined && name === undefined && current !== undefined && !answer.isWhole(current)
+    const known = index === undefined ? current : (keys.get(index) ?? (isMore ? current : undefined))
     const another =
       name !== undefined &&
       known !== undefined &&
@@ -279,10 +292,7 @@ const read = (answer: Answer): Reader => {
   const delta = (value: Json): void => {
     thoughts(value)
     content(value["content"])
-    if (text(value["refusal"]) !== undefined) {
-      answer.refuse()
-      says(text(value["refusal"]))
-    }
+    refuses(value["refusal"])
     for (const one of many(value["tool_calls"])) call(one)
     if (Predicate.isRecord(value["function_call"])) call({ function: value["function_call"] })
   }
@@ -290,17 +300,22 @@ const read = (answer: Answer): Reader => {
   return (chunk) => {
     answer.identity(chunk["id"], chunk["model"])
     const choices = many(chunk["choices"]).map(record)
-    const choice = choices.find(({ index }) => (count(index) ?? 0) === 0) ?? {}
-    const counts = [chunk["usage"], choice["usage"], record(chunk["x_groq"])["usage"], timed(record(chunk["timings"]))]
+    // Of several answers the first is read. Copilot divides it between choices of one index.
+    const parts = choices.filter(({ index }) => (count(index) ?? 0) === 0)
+    const last = parts.at(-1) ?? {}
+    const counts = [chunk["usage"], last["usage"], record(chunk["x_groq"])["usage"], timed(record(chunk["timings"]))]
     const usage = counts.find(Predicate.isRecord)
     if (usage !== undefined) answer.usage(usageOf(usage))
     // MiniMax ends a stream with the whole message; the older completions have a text.
-    const message = answer.begun ? undefined : choice["message"]
-    delta(record(choice["delta"] ?? message ?? { content: choice["text"] }))
-    const reason = text(choice["finish_reason"])
+    const hasBegun = answer.begun
+    for (const choice of parts) {
+      const message = hasBegun ? undefined : choice["message"]
+      delta(record(choice["delta"] ?? message ?? { content: choice["text"] }))
+    }
+    const reason = text(last["finish_reason"])
     if (reason === undefined || reason === "null") return
     keepDetails()
-    answer.finish(reason, record(choice["error"]))
+    answer.finish(reason, record(last["error"]))
   }
 }
 
