@@ -93,7 +93,9 @@ const thinking = anyOf(
   "invalid_encrypted_content",
   "encrypted content\\b.{0,400}(?:verified|decrypted)",
   String.raw`'rs_\w+'.{0,80}(?:not found|without its required)`,
-  "without its required 'reasoning'"
+  "without its required 'reasoning'",
+  // Servers that do not take back the field that they send (Cerebras).
+  String.raw`messages?\b.{0,40}\breasoning(?:_content|_details|_text)?\b.{0,80}(?:unsupported|not (?:permitted|supported|allowed))`
 )
 
 /** Whether both stand within this distance, in either order. */

@@ -353,6 +353,9 @@ const saidIn = (value: unknown, depth = 0): string | undefined => {
   if (Array.isArray(value)) return value.map((one) => saidIn(one, depth + 1)).find(Predicate.isNotUndefined)
   if (!Predicate.isRecord(value)) return undefined
   const behind = Predicate.isRecord(value["metadata"]) ? saidIn(value["metadata"]["raw"], depth + 1) : undefined
+  const { loc, msg } = value
+  // FastAPI's place of a fault: `body.messages.2.content: field required`.
+  if (Array.isArray(loc) && Predicate.isString(msg)) return `${loc.join(".")}: ${msg}`
   return behind ?? wordFields.map((name) => saidIn(value[name], depth + 1)).find(Predicate.isNotUndefined)
 }
 
