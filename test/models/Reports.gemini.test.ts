@@ -86,7 +86,20 @@ const rows: Reports = {
       { ...fine, input: 5 }
     ]
   },
+  "MD-115": {
+    "thinking only in the total": [
+      stream(words("fine"), {
+        candidates: [{ finishReason: "STOP" }],
+        usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 3, totalTokenCount: 15 }
+      }),
+      { input: 5, output: 10 }
+    ]
+  },
   "MD-114": {
+    "a call without a name and arguments is skipped": [
+      stream(call(one), part({ functionCall: {} }), stop),
+      { calls: [one] }
+    ],
     "the reason with the last text": stream({
       candidates: [{ content: { parts: [{ text: "fine" }] }, finishReason: "STOP" }]
     }),

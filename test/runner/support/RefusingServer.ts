@@ -56,7 +56,12 @@ const calling = (calls: ReadonlyArray<Call>, reasoning_content?: string): Reply 
 const offersTools = ({ body }: Received): boolean => Array.isArray(body["tools"]) && body["tools"].length > 0
 
 /** A session of that server, in a folder with two pictures. */
-export const makeRefusing = Effect.fnUntraced(function* ({ calls = [], rejects, status = () => 400, thought }: Refusing) {
+export const makeRefusing = Effect.fnUntraced(function* ({
+  calls = [],
+  rejects,
+  status = () => 400,
+  thought
+}: Refusing) {
   let called = false
   const greeting = hello["openai-compatible"]
   const server = yield* serveEach((request) => {

@@ -139,9 +139,9 @@ export const isOverflow = ({ code = "", status, text, words }: Said): boolean =>
 /** Where the words name the window. The first that fits counts. */
 const windows = [
   /\b(?:context|model) length\W{0,3}(?:(?:is|of|only) ){0,3}\(?([\d,]+)/i,
-  /(?<!string with )\bmax(?:imum)?[ _](?!(?:completion_|output_|new_)?tokens)(?:(?!output)\w+[ _]){0,3}?(?:len(?:gth)?|tokens|context|sequence|allowed)(?: (?:of|is|allowed|length)|:)* ?\(?(\d[\d,]{2,})/i,
+  /(?<!(?:string|array) with )\bmax(?:imum)?[ _](?!(?:completion_|output_|new_)?tokens)(?:(?!output)\w+[ _]){0,3}?(?:len(?:gth)?|tokens|context|sequence|allowed)(?: (?:of|is|allowed|length)|:)* ?\(?(\d[\d,]{2,})/i,
   /(?:configured limit of|session_len|n_ctx:?|context window(?: of| limit)?) \(?([\d,]+)/i,
-  /(?:cannot exceed|no more than)(?: the \w+ \w+ limit)? ([\d,]+)/i,
+  /(?:cannot exceed|no more than)(?: the \w+ \w+ limit)? ([\d,]+)\b(?! bytes)/i,
   /([\d,]+) maximum context length/i,
   /> ([\d,]+) maximum\b/i,
   /exceed context limit: [\d,]+ \+ [\d,]+ > ([\d,]+)/i,

@@ -47,7 +47,10 @@ const reasons: ReadonlyArray<readonly [Response.FinishReason, RegExp]> = [
   ["length", /^(?:length|max_tokens|max_(?:output|new)_tokens|model_length|(?:model_)?context_\w+_exceeded)$/],
   ["tool-calls", /^(?:tool_calls|tool_use|function_call)$/],
   ["pause", /^pause_turn$/],
-  ["content-filter", /^(?:content[_-]filter.*|guardrail_intervened|safety|sensitive|refusal|recitation|blocklist|prohibited_content|spii)$/],
+  [
+    "content-filter",
+    /^(?:content[_-]filter.*|guardrail_intervened|safety|sensitive|refusal|recitation|blocklist|prohibited_content|spii)$/
+  ],
   ["content-filter", /^(?:model_armor|image_safety|image_prohibited_content|image_recitation)$/]
 ]
 
