@@ -2,7 +2,8 @@
 import { AiError } from "@effect/ai"
 import { assert, describe, it } from "@effect/vitest"
 import { Option } from "effect"
-import { classifyError, contextTokens } from "../../packages/core/src/model/ProviderError.ts"
+import { contextTokens } from "../../packages/core/src/model/Overflow.ts"
+import { classifyError } from "../../packages/core/src/model/ProviderError.ts"
 
 const failure = (status: number, body: unknown) =>
   classifyError(

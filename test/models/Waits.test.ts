@@ -4,6 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { classifyError } from "../../packages/core/src/model/ProviderError.ts"
 import { freePort } from "../mcp/support/Servers.ts"
+import { serve } from "./support/Server.ts"
 
 const request = (url: string) => ({
   method: "POST" as const,
@@ -154,7 +155,15 @@ describe("whether another attempt may succeed", () => {
     ["z.ai in Chinese", 429, says("余额不足", { code: 1113 })],
     ["DeepSeek", 402, says("Insufficient Balance")],
     ["Moonshot", 429, says("Your account is suspended", { type: "exceeded_current_quota_error" })],
-    ["DashScope", 500, says("Access denied", { code: "Arrearage" })]
+    ["DashScope", 500, says("Access denied", { code: "Arrearage" })],
+    ["OpenAI", 429, says("You have no credits remaining", { code: "credit_balance_exhausted" })],
+    ["AI Studio", 429, says("Your prepayment credits are depleted.")],
+    ["Hugging Face", 429, says("You have exceeded your monthly included credits for Inference Providers.")],
+    ["Anthropic", 429, says("You're out of extra usage. Add more at claude.ai/settings/usage")],
+    ["New API", 429, says("user quota is not enough", { code: "insufficient_user_quota" })],
+    ["One API", 429, says("预扣费额度失败, 用户剩余额度: 0")],
+    ["LiteLLM", 429, says("Budget has been exceeded! Current cost: 10.1, Max budget: 10.0")],
+    ["DashScope", 429, says("The free tier of the model has been exhausted.")]
   ] as const) {
     it(`MD-684: ${who}'s account without credit is not tried again`, () => {
       assert.isFalse(failure(status, body).retryable)
@@ -207,6 +216,36 @@ describe("whether another attempt may succeed", () => {
       assert.notInclude(refused("https://api.example.test/v1").message, "running")
     })
   )
+
+  it.scoped("MD-789: a server without TLS at an https address is named, and not tried again", () =>
+    Effect.gen(function* () {
+      const { url } = yield* serve()
+      const address = `${url.replace("http:", "https:")}/v1`
+      const cause = yield* Effect.flip(
+        Effect.tryPromise({ try: () => fetch(address), catch: ({ cause }: Error) => cause })
+      )
+      const failed = new AiError.HttpRequestError({
+        module: "T",
+        method: "m",
+        reason: "Transport",
+        request: request(address),
+        cause
+      })
+      const { message, retryable } = classifyError(failed)
+      assert.isFalse(retryable)
+      assert.match(message, /: the server does not speak TLS; does its address begin with http: \?$/)
+    })
+  )
+
+  it("MD-789: a certificate of an unknown authority is not tried again, and the error says what to set", () => {
+    const cause = { code: "SELF_SIGNED_CERT_IN_CHAIN", message: "self-signed certificate in certificate chain" }
+    const address = request("https://h.test/v1")
+    const { message, retryable } = classifyError(
+      new AiError.HttpRequestError({ module: "T", method: "m", reason: "Transport", request: address, cause })
+    )
+    assert.isFalse(retryable)
+    assert.match(message, /certificate chain; set NODE_EXTRA_CA_CERTS/)
+  })
 
   it("MD-685: an overload is an answer", () => {
     assert.isUndefined(failure(529, says("Overloaded")).unanswered)
