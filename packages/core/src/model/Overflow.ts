@@ -19,27 +19,21 @@ const codes =
   /context_length_exceeded|exceed_context_size_error|model_context_window_exceeded|request_too_large|ContextWindowExceededError|model_max_prompt_tokens_exceeded|tokens_limit_reached|CONTENT_LENGTH_EXCEEDS_THRESHOLD|OutofContextError|prompt_too_l(?:arge|ong)|tokens_too_long/i
 
 const wordings = [
-  // Anthropic, Bedrock, Vertex, Fireworks, Ollama
-  /prompt (?:is )?too long|input (?:prompt )?.{0,40}is too long/i,
+  // Anthropic, Bedrock, Vertex, Fireworks, Ollama; OpenAI, vLLM, DeepSeek, OpenRouter, Mistral, xAI
+  /prompt (?:is )?too long|input (?:prompt )?.{0,40}is too long|maximum (?:context|model|prompt) length/i,
   /exceed(?:s|ed)? (?:the |this )?(?:model(?:'s)? )?(?:available |maximum |max )?context(?: (?:limit|window|length|size)|[^\w ]|$)/i,
-  // OpenAI, vLLM, DeepSeek, OpenRouter, Mistral, xAI
-  /maximum (?:context|model|prompt) length/i,
   // Groq, Cerebras
   /reduce the length of the (?:messages|prompt|input)/i,
   // llama.cpp while it generates, MiniMax
   /context (?:size|window|length) (?:(?:has been |was |is )?exceeded|exceeds limit\b)|context shift is disabled/i,
-  // SGLang
-  /longer than the (?:model's )?(?:maximum )?(?:context|model) length|input length .{0,40}exceeds/i,
   // LM Studio
   /greater than the context length|keep the first \d+ tokens when context|reached (?:the )?context length/i,
   // Gemini, Vertex, Bedrock
   /input token count .{0,60}(?:exceeds the maximum|only supports)|number of input tokens exceeds/i,
   // TGI, Together
   /`inputs`.{0,40} must (?:be <=|have less than) \d/i,
-  // Moonshot, z.ai, DashScope, Copilot, Cohere, GitHub
-  /exceeded model token limit|prompt exceeds max length|tokens in request more than max tokens allowed/i,
+  // DashScope, Copilot, Cohere
   /range of input length should be|prompt token count of \d+ exceeds|tokens in the prompt cannot exceed/i,
-  /request body too large .{0,80}max size: \d+ tokens/i,
   // Cerebras, TensorRT-LLM, Snowflake, Yi, Perplexity
   /length is [\d,]+ while limit is|default_max_tokens \(-\d|max tokens of [\d,]+ exceeded|maximum number of tokens exceeded/i,
   /\b(?:prompt|input)(?: length| tokens)?(?: \([\d.]+\))? (?:\+|and) `?max_tokens`? (?:exceeds|is longer)/i,
