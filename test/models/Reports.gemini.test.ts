@@ -86,15 +86,6 @@ const rows: Reports = {
       { ...fine, input: 5 }
     ]
   },
-  "MD-115": {
-    "thinking only in the total": [
-      stream(words("fine"), {
-        candidates: [{ finishReason: "STOP" }],
-        usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 3, totalTokenCount: 15 }
-      }),
-      { input: 5, output: 10 }
-    ]
-  },
   "MD-114": {
     "a call without a name and arguments is skipped": [
       stream(call(one), part({ functionCall: {} }), stop),
@@ -150,6 +141,13 @@ const rows: Reports = {
     "a silence after the reason": { ...stream(words("fine"), stop), ending: "silence" }
   },
   "MD-115": {
+    "thinking only in the total": [
+      stream(words("fine"), {
+        candidates: [{ finishReason: "STOP" }],
+        usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 3, totalTokenCount: 15 }
+      }),
+      { input: 5, output: 10 }
+    ],
     "thinking beside the output": [
       stream(words("fine"), {
         candidates: [{ finishReason: "STOP" }],

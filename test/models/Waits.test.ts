@@ -222,7 +222,7 @@ describe("whether another attempt may succeed", () => {
       const { url } = yield* serve()
       const address = `${url.replace("http:", "https:")}/v1`
       const cause = yield* Effect.flip(
-        Effect.tryPromise({ try: () => fetch(address), catch: ({ cause }: Error) => cause })
+        Effect.tryPromise({ try: () => fetch(address), catch: (error) => (error as Error).cause })
       )
       const failed = new AiError.HttpRequestError({
         module: "T",

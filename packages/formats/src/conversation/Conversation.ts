@@ -5,6 +5,7 @@
  */
 import { Schema } from "effect"
 import { JsonRecord } from "@daybook/log/domain/Json"
+import { Withheld as WithheldPart } from "@daybook/log/domain/Message"
 
 // Names the session logs that Daybook reads.
 
@@ -174,6 +175,9 @@ export const Edit = Schema.TaggedStruct("Edit", {
   calls: optional(Schema.Array(Schema.Struct({ id: Schema.NonEmptyString, input: JsonRecord })))
 })
 
+/** A part of an earlier record that one model is not shown, or is shown again, as Daybook's own exports say it. */
+export const Withheld = Schema.TaggedStruct("Withheld", { ...base, target: Schema.NonEmptyString, part: WithheldPart })
+
 /** What a model spent beside the conversation. */
 export const Usage = Schema.TaggedStruct("Usage", { ...base, spent: Spent })
 
@@ -209,6 +213,7 @@ export const Item = Schema.Union(
   Compaction,
   BranchSummary,
   Edit,
+  Withheld,
   Usage,
   ModelChange,
   Title,
