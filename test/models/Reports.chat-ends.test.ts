@@ -20,6 +20,10 @@ const ends: Reports = {
     "a request that the engine gave up (vLLM)": failed("abort", "with abort"),
     "a server that ran out of time": failed("timeout", "with timeout"),
     "an engine that is overloaded (Moonshot)": failed("engine_overloaded", "with engine_overloaded"),
+    "a failure behind a gateway that ends well (OpenRouter)": [
+      chunks(...said("fi"), { choices: [{ finish_reason: "stop", native_finish_reason: "network_error" }] }),
+      { text: "fi", error: "with network_error", retryable: true }
+    ],
     "a full window": [chunks(...said("fi"), chunk({}, "context_length_exceeded")), { text: "fi", reason: "length" }],
     "a guard rail (Bedrock by a gateway)": [
       chunks(...said("fi"), chunk({}, "guardrail_intervened")),

@@ -44,7 +44,10 @@ export const usageOf = (usage: Json): UsageFacts => {
 /** Why answers end, in the words of all protocols. */
 const reasons: ReadonlyArray<readonly [Response.FinishReason, RegExp]> = [
   ["stop", /^(?:stop|end_turn|eos|eos_token|complete|stop_sequence)$/],
-  ["length", /^(?:length|max_tokens|max_(?:output|new)_tokens|model_length|(?:model_)?context_\w+_exceeded)$/],
+  [
+    "length",
+    /^(?:length|max_tokens|max_(?:output|new|completion)_tokens|model_length|(?:model_)?context_\w+_exceeded)$/
+  ],
   ["tool-calls", /^(?:tool_calls|tool_use|function_call)$/],
   ["pause", /^pause_turn$/],
   [

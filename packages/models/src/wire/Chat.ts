@@ -339,7 +339,9 @@ const read = (answer: Answer): Reader => {
     const reason = text(last["finish_reason"])
     if (reason === undefined || reason === "null") return
     keepDetails()
-    answer.finish(reason, record(last["error"]))
+    // OpenRouter's own reason may hide that the server behind it failed.
+    for (const word of [text(last["native_finish_reason"]), reason])
+      if (word !== undefined) answer.finish(word, record(last["error"]))
   }
 }
 
