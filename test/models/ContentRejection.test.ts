@@ -41,6 +41,22 @@ const wordings: ReadonlyArray<readonly [status: number | undefined, text: string
   [400, "image.source.base64.media_type: Input should be 'image/jpeg', 'image/png'", "image", "some"],
   [400, "Unable to process input image.", "image", "some"],
   [400, "input new_sensitive (1026)", "text", "some"],
+  [400, "messages.1.content.0: Invalid `signature` in `thinking` block", "thinking", "all"],
+  [
+    400,
+    "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified",
+    "thinking",
+    "all"
+  ],
+  [400, "messages.1.content.0.thinking: each thinking block must contain thinking", "thinking", "all"],
+  [400, "The encrypted content gAAA...dQ== could not be verified.", "thinking", "all"],
+  [400, "Upstream rejected the request\ninvalid_encrypted_content", "thinking", "all"],
+  [404, "Item with id 'rs_0123' not found. Items are not persisted", "thinking", "all"],
+  [400, "Item 'rs_0123' of type 'reasoning' was provided without its required following item.", "thinking", "all"],
+  [400, "Item 'msg_1' of type 'message' was provided without its required 'reasoning' item", "thinking", "all"],
+  [400, "Function call is missing a thought_signature in functionCall parts.", "thinking", "all"],
+  [400, "messages.2.assistant.reasoning_content: property is unsupported", "thinking", "all"],
+  [422, "body.messages.2.assistant.reasoning_content: Extra inputs are not permitted", "thinking", "all"],
   [400, "Bad Request", "unknown", "some"]
 ]
 
@@ -60,7 +76,30 @@ describe("rejectedContent", () => {
     [429, "Too many images per minute"],
     [503, "Service Unavailable"],
     [500, "Internal Server Error"],
-    [undefined, "Overloaded"]
+    [undefined, "Overloaded"],
+    [400, "Unrecognized request argument supplied: stream_options"],
+    [400, "Unsupported parameter: 'parallel_tool_calls' is not supported with this model."],
+    [400, "Invalid value: 'xhigh'. Supported values are: 'low', 'medium', and 'high'."],
+    [422, "body.stream_options: Extra inputs are not permitted"],
+    [400, "reference to undefined schema at properties.target_object.anyOf.1"],
+    [400, "tools.function.parameters is not a valid moonshot flavored json schema"],
+    [400, "Invalid 'tools': array too long. Expected an array with maximum length 128"],
+    [400, "failed to parse grammar"],
+    [400, "m:latest does not support tools"],
+    [400, "Please ensure that function call turn comes immediately after a user turn"],
+    [400, "Unexpected role 'user' after role 'tool'"],
+    [400, "Conversation roles must alternate user/assistant/user/assistant/..."],
+    [400, "System message must be at the beginning."],
+    [400, "messages.4.content.1: `tool_use` ids must be unique"],
+    [400, "This model does not support assistant message prefill."],
+    [400, "A maximum of 4 blocks with cache_control may be provided. Found 5."],
+    [400, "The reasoning_content in the thinking mode must be passed back to the API."],
+    [400, "Expected `thinking` or `redacted_thinking`, but found `text`."],
+    [400, "User location is not supported for the API use."],
+    [400, "m is not a valid model ID"],
+    [400, "Failed to load model x"],
+    [400, "The plain HTTP request was sent to HTTPS port"],
+    [400, "Budget has been exceeded! Current cost: 10.1"]
   ] as const) {
     it(`MD-641: ${status ?? "an error part"} with "${text}" is not about content`, () => {
       assert.isUndefined(rejectedContent(status, text))

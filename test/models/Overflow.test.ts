@@ -2,7 +2,8 @@
 import { AiError } from "@effect/ai"
 import { assert, describe, it } from "@effect/vitest"
 import { Option } from "effect"
-import { classifyError, contextTokens } from "../../packages/core/src/model/ProviderError.ts"
+import { contextTokens } from "../../packages/core/src/model/Overflow.ts"
+import { classifyError } from "../../packages/core/src/model/ProviderError.ts"
 
 const failure = (status: number, body: unknown) =>
   classifyError(
@@ -243,7 +244,109 @@ const overflows: ReadonlyArray<readonly [string, number, unknown, number?]> = [
   ["watsonx", 400, says("Input exceeds context window size")],
   ["Novita", 400, says("the total tokens of the input exceed the model's context")],
   ["nginx", 413, "<html><head><title>413 Request Entity Too Large</title></head></html>"],
-  ["a gateway without words", 413, ""]
+  ["a gateway without words", 413, ""],
+  [
+    "vLLM",
+    400,
+    says(
+      "You passed 99073 input tokens and requested 32000 output tokens. However, the model's context length is only 131072 tokens, resulting in a maximum input length of 99072 tokens."
+    ),
+    131_072
+  ],
+  ["vLLM", 400, says("Input length (265330) exceeds model's maximum context length (262144)."), 262_144],
+  ["vLLM", 400, says("This model's maximum sequence length is 8192 tokens"), 8_192],
+  [
+    "Azure",
+    400,
+    says("Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 509178 tokens."),
+    272_000
+  ],
+  ["Perplexity", 400, says("The total length of all messages is too long.")],
+  ["Perplexity", 400, says("Maximum number of tokens exceeded")],
+  ["Bedrock", 400, says("Too many input tokens. Max input tokens: 8192, request input token count: 11530"), 8_192],
+  ["Zhipu", 400, says("Prompt 超长")],
+  ["DashScope", 400, says("输入长度超限")],
+  ["DashScope", 400, says("Total message token length exceed model limit")],
+  ["Moonshot", 400, says("请求的上下文长度超过模型限制")],
+  ["Moonshot", 400, says("Input token length too long")],
+  ["Volcengine", 400, says("Input length 135200 exceeds the maximum length 131072"), 131_072],
+  ["Qianfan", 400, says("the max input characters is 20000")],
+  ["Hunyuan", 400, says("input token length exceeds the limit of the model")],
+  ["Yi", 400, says("the prompt + max_tokens is longer than the model's max length 4096"), 4096],
+  ["SiliconFlow", 400, says("length of prompt_tokens (130000) must be less than max_seq_len (98304)."), 98_304],
+  ["DeepInfra", 400, says("Requested input length 40000 exceeds maximum input length 32768"), 32_768],
+  ["Hyperbolic", 400, says("Requested 150000 tokens, max context is 131072"), 131_072],
+  ["SambaNova", 400, says("The prompt is 17000 tokens long, but the maximum sequence length is 16384"), 16_384],
+  [
+    "Cloudflare",
+    400,
+    says(
+      "The estimated number of input and maximum output tokens (27234) exceeded this model context window limit (24000)."
+    ),
+    24_000
+  ],
+  ["Databricks", 400, says("prompt token count (9000) cannot exceed 8192. Total tokens is (9000)"), 8_192],
+  ["Databricks", 400, says("requestSize cannot exceed 4194304 bytes")],
+  [
+    "watsonx",
+    400,
+    says("the number of input tokens 9000 cannot exceed the total tokens limit 8191 for this model"),
+    8_191
+  ],
+  ["AI21", 400, says("Prompt is too long. Max length: 256000 tokens"), 256_000],
+  ["Cohere", 400, says("too many tokens: size limit exceeded by 3000 tokens. Try using shorter or fewer inputs")],
+  [
+    "Cohere",
+    400,
+    says("total number of tokens (input and prediction) cannot exceed 128000 - received 140000."),
+    128_000
+  ],
+  ["NIM", 400, says("Input exceeds the model's max_seq_len")],
+  ["TensorRT-LLM", 400, says("Prompt length (9000) exceeds maximum input length (8192)"), 8_192],
+  [
+    "TensorRT-LLM",
+    400,
+    says(
+      "default_max_tokens (-1000) must be greater than 0, default_max_tokens (-1000) = max_seq_len (32768) - prompt_len (33768)"
+    ),
+    32_768
+  ],
+  ["LMDeploy", 400, says("The input length 40000 is longer than session_len 32768"), 32_768],
+  ["TabbyAPI", 400, says("Prompt length 40000 is greater than max_seq_len 32768"), 32_768],
+  ["KoboldCpp", 400, says("prompt exceeds max ctx")],
+  ["text-generation-webui", 400, says("prompt is longer than the truncation length")],
+  ["MLX", 400, says("Prompt too large for the model's context window")],
+  ["llama.cpp", 400, says("input is too large to process. increase the physical batch size")],
+  ["llama.cpp", 400, says("Input prompt is too big compared to KV size. Please try increasing KV size.")],
+  ["llama.cpp", 400, says("slot context of 8192 tokens exceeded")],
+  ["llama-cpp-python", 400, says("Requested tokens (4242) exceed context window of 4096"), 4_096],
+  ["llamafile", 400, says("Prompt tokens 9000 exceed n_ctx 8192"), 8_192],
+  ["Ollama", 400, says("the prompt is longer than the context window")],
+  ["Jan", 400, says("context length of 4096 exceeded"), 4_096],
+  ["LM Studio", 400, says("Cannot truncate prompt with n_keep (8000) >= n_ctx (4096)"), 4_096],
+  ["Gemini", 400, says("Request payload size exceeds the limit: 20971520 bytes.")],
+  ["Gemini", 400, says("The input token count exceeds the maximum number of tokens allowed 1048576."), 1_048_576],
+  ["Copilot", 400, says("Request too large: the prompt has 140000 tokens and the limit is 128000")],
+  ["CodeWhisperer", 400, says("CONTENT_LENGTH_EXCEEDS_THRESHOLD")],
+  [
+    "OpenAI",
+    400,
+    says(
+      "Invalid 'messages': array too long. Expected an array with maximum length 2048, but got an array with length 2300 instead."
+    )
+  ],
+  ["Snowflake", 400, says("max tokens of 32768 exceeded")],
+  ["Friendli", 400, says("The prompt length exceeds the maximum supported length")],
+  ["Parasail", 400, says("Prompt length is larger than model's maximum length")],
+  ["ExLlama", 400, says("Sequence length exceeds cache size")],
+  ["Inception", 400, says("Number of tokens in the request exceeds the maximum allowed")],
+  ["Cerebras", 400, says("Current length is 140211 while limit is 131072"), 131_072],
+  ["Writer", 400, says("Input tokens limit exceeded")],
+  ["Yandex", 400, says("number of input tokens must be no more than 32768, got 40000"), 32_768],
+  ["a plan without the window of a million", 429, says("Extra usage is required for long context requests.")],
+  ["MiniMax", 400, says("token limit", { code: 1039 })],
+  ["Volcengine", 400, says("Total tokens of image and text exceed max message tokens", { code: "OutofContextError" })],
+  ["Writer", 400, { errors: [{ description: "Input tokens limit exceeded" }] }]
 ]
 
 describe("a request that is too long", () => {
@@ -301,6 +404,29 @@ describe("a request that is too long", () => {
       says("Invalid 'input[3].call_id': string too long. Expected a string with maximum length 64, but got 80.", {
         code: "string_above_max_length"
       })
+    ],
+    [
+      "the answer's limit at Volcengine",
+      400,
+      says(
+        "The parameter `max_tokens` specified in the request are not valid: integer above maximum value, expected a value <= 32768"
+      )
+    ],
+    ["many tools", 400, says("Invalid 'tools': array too long. Expected an array with maximum length 128.")],
+    ["many tools", 400, says("Too many tools in the request: 600 exceeds the maximum of 512")],
+    ["tokens in a minute", 400, says("Too many tokens per minute, please wait before trying again.")],
+    ["tokens in a minute", 500, says("This request exceeds the limit of 30000 tokens per minute")],
+    ["many marks", 400, says("A maximum of 4 blocks with cache_control may be provided. Found 5.")],
+    ["a budget", 400, says("thinking.budget_tokens: Input should be greater than or equal to 1024 tokens")],
+    [
+      "what the model wrote",
+      400,
+      says("Failed to call a function.", { code: "tool_use_failed", failed_generation: "the prompt is too long" })
+    ],
+    [
+      "a request that the server repeats",
+      422,
+      { detail: [{ loc: ["body", "x"], msg: "Field required", input: { messages: ["the prompt is too long"] } }] }
     ],
     ["an argument's words", 400, says("the tool argument `context window` exceeds limits of your plan")],
     ["an account's credit", 402, says("prompt is too long for your plan")]

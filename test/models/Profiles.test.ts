@@ -7,7 +7,7 @@ import type { RequestSettings } from "../../packages/core/src/domain/Agent.ts"
 import { type Api, profileOf, profiles } from "../../packages/models/src/Profiles.ts"
 import { modelServers } from "../support/ModelServers.ts"
 import { hello } from "./support/Answers.ts"
-import { answer, type Asked, at, tool } from "./support/Client.ts"
+import { answer, type Asked, at, connect, tool } from "./support/Client.ts"
 import { chunks, type Reply, serve } from "./support/Server.ts"
 
 const compatible = "openai-compatible"
@@ -223,6 +223,39 @@ describe("thinking in chat completions", () => {
       })
       assert.deepStrictEqual(at(server.received[1]?.body, "messages", 1, "reasoning_details"), expected)
       assert.strictEqual(at(server.received[1]?.body, "messages", 1, "reasoning"), words)
+    })
+  )
+
+  const blocks = (last: object) => [
+    { reasoning_content: "Let ", thinking_blocks: [{ type: "thinking", thinking: "Let ", signature: null }] },
+    { reasoning_content: "me.", thinking_blocks: [{ type: "thinking", thinking: "me." }] },
+    last
+  ]
+
+  it.scopedLive.each([
+    [
+      "signed blocks (LiteLLM)",
+      blocks({ thinking_blocks: [{ type: "thinking", thinking: "", signature: "SIG" }] }),
+      { thinking_blocks: [{ type: "thinking", thinking: "Let me.", signature: "SIG" }] }
+    ],
+    ["blocks without a signature do not", blocks({}), { thinking_blocks: undefined }],
+    [
+      "an opaque text (Copilot)",
+      [{ reasoning_text: "Let me." }, { reasoning_opaque: "OPAQUE" }],
+      { reasoning_opaque: "OPAQUE", reasoning_text: "Let me." }
+    ]
+  ] as const)("MD-788: what is beside thinking goes back: %s", ([, deltas, expected]) =>
+    Effect.gen(function* () {
+      const made = { tool_calls: [{ index: 0, id: "call_1", function: { name: "look", arguments: '{"path":"a"}' } }] }
+      const choices = [...deltas, made].map((delta) => ({ choices: [{ index: 0, delta }] }))
+      const end = { choices: [{ index: 0, delta: {}, finish_reason: "tool_calls" }] }
+      const { model, server } = yield* connect(compatible, { id: "m" }, chunks(...choices, end), hello[compatible])
+      const parts = yield* answer(model, { prompt: "go", tools: [tool("look")] })
+      const noted = parts.flatMap((part) => (part.type === "reasoning-end" ? [part.metadata] : []))
+      const thinking = { type: "reasoning" as const, text: "Let me.", options: noted[0] ?? {} }
+      yield* answer(model, { prompt: [user("go"), ...called("call_1", {}, [thinking])], tools: [tool("look")] })
+      const sent = at(server.received[1]?.body, "messages", 1)
+      for (const [name, value] of Object.entries(expected)) assert.deepStrictEqual(at(sent, name), value)
     })
   )
 })

@@ -37,6 +37,13 @@ const calling = (...middle: ReadonlyArray<{ readonly type: string } & Json>): Re
 
 const blocks: Reports = {
   "MD-90": {
+    "a whole message as its start": events(
+      {
+        type: "message_start",
+        message: { content: [{ type: "text", text: "fine" }], stop_reason: "end_turn" }
+      },
+      last
+    ),
     "a text without its beginning (proxies)": answer(words(0, "fine"), stop(0)),
     "a text without its end": answer(begin(0, { type: "text", text: "" }), words(0, "fine")),
     "the text in its beginning": answer(begin(0, { type: "text", text: "fine" }), stop(0)),
@@ -270,6 +277,15 @@ const endings: Reports = {
     "the reason stop by a gateway": events(start, ...block(0, "fine"), ends("stop"), last)
   },
   "MD-96": {
+    "the whole input first, then what the cache served (gateways)": [
+      events(
+        { type: "message_start", message: { id: "m", usage: { input_tokens: 50, output_tokens: 1 } } },
+        ...block(0, "fine"),
+        ends("end_turn", { input_tokens: 0, cache_read_input_tokens: 50, output_tokens: 3 }),
+        last
+      ),
+      { input: 50, output: 3, cached: 50 }
+    ],
     "all counts in message_delta (GLM, Kimi)": [
       events(
         { type: "message_start", message: { id: "m", usage: { input_tokens: 0, output_tokens: 0 } } },

@@ -4,7 +4,36 @@ import { bytes, call, called, calls, chunk, done, one, said, stop, text, whole }
 import { data, fine, raw, reported, type Reports } from "./support/Reported.ts"
 import { chunks, refusal } from "./support/Server.ts"
 
+const failed = (word: string, error: string) =>
+  [chunks(...said("fi"), chunk({}, word)), { text: "fi", error, retryable: true }] as const
+
 const ends: Reports = {
+  "MD-786": {
+    "the limit, then an end of the gateway": [
+      chunks(...said("fi"), chunk({}, "length"), stop),
+      { text: "fi", reason: "length" }
+    ],
+    "a filter, then an end of the gateway": [
+      chunks(...said("fi"), chunk({}, "content_filter"), stop),
+      { text: "fi", reason: "content-filter" }
+    ],
+    "a request that the engine gave up (vLLM)": failed("abort", "with abort"),
+    "a server that ran out of time": failed("timeout", "with timeout"),
+    "an engine that is overloaded (Moonshot)": failed("engine_overloaded", "with engine_overloaded"),
+    "a failure behind a gateway that ends well (OpenRouter)": [
+      chunks(...said("fi"), { choices: [{ finish_reason: "stop", native_finish_reason: "network_error" }] }),
+      { text: "fi", error: "with network_error", retryable: true }
+    ],
+    "a full window": [chunks(...said("fi"), chunk({}, "context_length_exceeded")), { text: "fi", reason: "length" }],
+    "a guard rail (Bedrock by a gateway)": [
+      chunks(...said("fi"), chunk({}, "guardrail_intervened")),
+      { text: "fi", reason: "content-filter" }
+    ],
+    "a refusal among the parts": [
+      chunks(chunk({ content: [{ type: "refusal", refusal: "no" }] }), stop),
+      { text: "no", reason: "content-filter" }
+    ]
+  },
   "MD-94": {
     "no mark at the end": raw(data(said("fine")[0]), data(stop)),
     "no reason, but the mark": [raw(data(said("fine")[0]), done), { text: "fine" }],
@@ -89,6 +118,12 @@ const ends: Reports = {
       data(stop),
       done
     ),
+    "comments as data (Vertex)": raw(
+      "data: : keepalive\n\n",
+      data(said("fine")[0]),
+      "data: : keepalive\n\n",
+      data(stop)
+    ),
     "a ping in JSON": raw(data({ type: "ping" }), data(said("fine")[0]), data(stop), done),
     "the name of the field twice (proxies)": raw(`data: ${data(said("fine")[0])}`, `data: ${data(stop)}`, done),
     "a name in capitals, with spaces": raw(`Data : ${text(said("fine")[0])}\n\n`, `DATA: ${text(stop)}\n\n`, done),
@@ -134,7 +169,7 @@ const ends: Reports = {
       chunks(...said("fine"), chunk({}, "MAX_TOKENS")),
       { text: "fine", reason: "length" }
     ],
-    "a reason that is unknown": [chunks(...said("fine"), chunk({}, "abort")), { text: "fine", reason: "unknown" }],
+    "a reason that is unknown": [chunks(...said("fine"), chunk({}, "novel")), { text: "fine", reason: "unknown" }],
     "a filter as the reason": [
       chunks(...said("fi"), chunk({}, "content_filter")),
       { text: "fi", reason: "content-filter" }
@@ -186,6 +221,25 @@ const odd: Reports = {
 
 const usage: Reports = {
   "MD-96": {
+    "thinking beside the output (xAI)": [
+      chunks(...said("fine"), {
+        ...stop,
+        usage: {
+          prompt_tokens: 9,
+          completion_tokens: 3,
+          completion_tokens_details: { reasoning_tokens: 100 },
+          total_tokens: 112
+        }
+      }),
+      { input: 9, output: 103 }
+    ],
+    "hits of the cache in the names of Anthropic (gateways)": [
+      chunks(...said("fine"), {
+        ...stop,
+        usage: { prompt_tokens: 9, completion_tokens: 3, cache_read_input_tokens: 4 }
+      }),
+      { input: 9, cached: 4 }
+    ],
     "usage in every piece": [
       chunks(
         { ...said("fi")[0], usage: { prompt_tokens: 5, completion_tokens: 1 } },
@@ -254,6 +308,16 @@ const usage: Reports = {
 
 const errors: Reports = {
   "MD-17": {
+    "an error as a text with its code": [
+      raw(data({ error: "Too fast", code: 429 })),
+      { error: "Too fast", retryable: true }
+    ],
+    "an error that is true": [raw(data({ error: true, message: "it broke" })), { error: "it broke", retryable: false }],
+    "errors in a list, within an answer": [raw(data({ errors: [{ message: "no route" }] })), { error: "no route" }],
+    "an error over several lines, without data (Gemini by a gateway)": [
+      raw(data(said("fi")[0]), JSON.stringify({ error: { code: 503, message: "high demand" } }, null, 2)),
+      { error: "high demand", retryable: true }
+    ],
     "an error in the middle (OpenRouter)": [
       raw(
         data(said("fi")[0]),
@@ -364,6 +428,10 @@ const errors: Reports = {
     "an error as a whole text": [refusal(400, "model not loaded"), { error: "model not loaded" }]
   },
   "MD-93": {
+    "JSON that is no answer, with words": [
+      refusal(200, { message: "Unauthorized" }),
+      { error: "JSON that is no answer (Unauthorized)", retryable: false }
+    ],
     "plain text instead of an answer": [
       { chunks: ["Welcome to nginx"], headers: { "content-type": "text/plain" } },
       { error: "text that is not JSON", retryable: false }

@@ -3,8 +3,21 @@ import { call, called, calls, chosen, chunk, done, one, said, stop, text, two, w
 import { data, fine, raw, reported, type Reports } from "./support/Reported.ts"
 import { chunks, refusal } from "./support/Server.ts"
 
+const named = (name: string, args: unknown = text(one)) =>
+  chunks(calls({ ...call(args), function: { name, arguments: args } }), called)
+const looked = { names: ["look"], calls: [one] }
+
 const thinking: Reports = {
   "MD-140": {
+    "tags in square brackets (Magistral)": [
+      chunks(...said("[THI", "NK]hm[/TH", "INK]fine"), stop),
+      { ...fine, thought: "hm" }
+    ],
+    "tags in brackets of their own (Kimi-VL)": [
+      chunks(...said("◁think▷hm◁/think▷fine"), stop),
+      { ...fine, thought: "hm" }
+    ],
+    "a link is no tag": [chunks(...said("[The", " page](a)"), stop), { text: "[The page](a)" }],
     "tags of thinking in the content (Qwen, vLLM without a parser)": [
       chunks(...said("<think>", "hm", "</think>", "fine"), stop),
       { ...fine, thought: "hm" }
@@ -54,6 +67,14 @@ const thinking: Reports = {
     ]
   },
   "MD-141": {
+    "the channel of Gemma 4": [
+      chunks(...said("<|channel>thought\nhm<chan", "nel|>fine"), stop),
+      { ...fine, thought: "hm" }
+    ],
+    "a tag in a tool's name (GLM at Fireworks)": [named("look</arg_value>"), looked],
+    "a number in a tool's name (Kimi)": [named("functions.look:0"), looked],
+    "a recipient after a channel (gpt-oss)": [named("assistant<|channel|>commentary to=functions.look"), looked],
+    "quotes around a tool's name": [named('"look"'), looked],
     "channels of gpt-oss in the content": [
       chunks(
         ...said("<|channel|>analysis<|message|>hm<|end|>", "<|start|>assistant<|channel|>final<|message|>fine"),
@@ -138,6 +159,54 @@ const thinking: Reports = {
 }
 
 const callRows: Reports = {
+  "MD-784": {
+    "the pieces of a call under two indices (DeepSeek by a gateway)": [
+      chunks(
+        calls(call(text(one))),
+        calls({ index: 0, id: "a2", function: { name: "look", arguments: "" } }),
+        calls({ index: 1, function: { arguments: text(two) } }),
+        called
+      ),
+      { calls: [one, two] }
+    ],
+    "an id that is known, under another index": [
+      chunks(calls(call('{"path":')), calls({ index: 3, id: "a1", function: { arguments: '"one"}' } }), called),
+      { calls: [one] }
+    ],
+    "calls in turns by their ids alone": [
+      chunks(
+        calls(call('{"path":', { index: undefined })),
+        calls(call('{"path":', { index: undefined, id: "a2" })),
+        calls({ id: "a1", function: { arguments: '"one"}' } }),
+        calls({ id: "a2", function: { arguments: '"two"}' } }),
+        called
+      ),
+      { calls: [one, two] }
+    ],
+    "a text and its call in two choices of one index (Copilot)": [
+      refusal(200, {
+        choices: [
+          { message: { content: "fine" }, finish_reason: "stop" },
+          { message: { tool_calls: [call(text(one))] }, finish_reason: "tool_calls" }
+        ]
+      }),
+      { text: "fine", calls: [one], reason: "tool-calls" }
+    ]
+  },
+  "MD-785": {
+    "a bracket too many": [chunks(calls(call(`${text(one)}}`)), called), { calls: [one] }],
+    "the end of a template after the input": [
+      chunks(calls(call(`${text(one)}\n</tool_call>`)), called),
+      { calls: [one] }
+    ],
+    "an input in a list of its own": [chunks(calls(call(`[${text(one)}]`)), called), { calls: [one] }],
+    "the last bracket is missing (SGLang with GLM)": [chunks(calls(call('{"path":"one"')), called), { calls: [one] }],
+    "the last bracket is missing at the limit": [
+      chunks(calls(call('{"path":"one"')), chunk({}, "length")),
+      { calls: [], reason: "length" }
+    ],
+    "an input without brackets is a text": [chunks(calls(call("path one")), called), { calls: ["path one"] }]
+  },
   "MD-91": {
     "an index that is null": [
       chunks(

@@ -87,6 +87,10 @@ const rows: Reports = {
     ]
   },
   "MD-114": {
+    "a call without a name and arguments is skipped": [
+      stream(call(one), part({ functionCall: {} }), stop),
+      { calls: [one] }
+    ],
     "the reason with the last text": stream({
       candidates: [{ content: { parts: [{ text: "fine" }] }, finishReason: "STOP" }]
     }),
@@ -137,6 +141,13 @@ const rows: Reports = {
     "a silence after the reason": { ...stream(words("fine"), stop), ending: "silence" }
   },
   "MD-115": {
+    "thinking only in the total": [
+      stream(words("fine"), {
+        candidates: [{ finishReason: "STOP" }],
+        usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 3, totalTokenCount: 15 }
+      }),
+      { input: 5, output: 10 }
+    ],
     "thinking beside the output": [
       stream(words("fine"), {
         candidates: [{ finishReason: "STOP" }],

@@ -40,7 +40,49 @@ const two = { path: "two" }
 const text = JSON.stringify
 const answer = (...middle: ReadonlyArray<Event>): Reply => events(created, ...middle, completed())
 
+const counting = (type: string, output_index: number, ...words: ReadonlyArray<string>): ReadonlyArray<Event> =>
+  words.map((piece, content_index) => ({
+    type,
+    item_id: `i${output_index}`,
+    output_index,
+    content_index,
+    delta: piece
+  }))
+
 const texts: Reports = {
+  "MD-787": {
+    "another position with each piece (vLLM)": [
+      events(
+        created,
+        ...counting("response.reasoning_text.delta", 0, "h", "m", "m"),
+        { type: "response.reasoning_text.done", item_id: "i0", output_index: 0, content_index: 3, text: "hmm" },
+        done(0, { type: "reasoning", id: "i0", content: [{ type: "reasoning_text", text: "hmm" }] }),
+        ...counting("response.output_text.delta", 1, "fi", "ne"),
+        { type: "response.output_text.done", item_id: "i1", output_index: 1, content_index: 2, text: "fine" },
+        done(1, said("fine", "i1")),
+        completed([said("fine", "i1")])
+      ),
+      { ...fine, thought: "hmm" }
+    ],
+    "two parts that are announced": answer(
+      { type: "response.content_part.added", item_id: "m1", output_index: 0, content_index: 0, part: {} },
+      delta("fi"),
+      { type: "response.content_part.added", item_id: "m1", output_index: 0, content_index: 1, part: {} },
+      delta("ne", { content_index: 1 }),
+      done(0, { type: "message", id: "m1", content: [{ text: "fi" }, { text: "ne" }] })
+    ),
+    "the beginning of a text in its announcement": answer(
+      { type: "response.content_part.added", item_id: "m1", output_index: 0, content_index: 0, part: { text: "fi" } },
+      delta("ne")
+    ),
+    "responses that are not in an event (gateways)": {
+      chunks: [
+        `event: response.created\n${data({ id: "r", object: "response", status: "in_progress", output: [] })}`,
+        ...events(delta("fine")).chunks,
+        `event: response.completed\n${data({ id: "r", object: "response", status: "completed", output: [said("fine")] })}`
+      ]
+    }
+  },
   "MD-100": {
     "deltas without items": answer(delta("fi"), delta("ne")),
     "deltas without ids and positions": answer(
@@ -300,6 +342,14 @@ const ends: Reports = {
     "a failure whose error is a text": [
       events(created, { type: "response.failed", response: { error: "engine lost" } }),
       { error: "engine lost" }
+    ],
+    "a response that waits": [
+      refusal(200, { object: "response", status: "queued", output: [] }),
+      { error: "before it was complete", retryable: true }
+    ],
+    "a failure that says completed": [
+      events(created, completed([], { error: { code: "server_error", message: "oops" } })),
+      { error: "oops" }
     ],
     "a failure in its status only": [
       events(created, completed([], { status: "failed", error: { message: "oops" } })),

@@ -4,6 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { classifyError } from "../../packages/core/src/model/ProviderError.ts"
 import { freePort } from "../mcp/support/Servers.ts"
+import { serve } from "./support/Server.ts"
 
 const request = (url: string) => ({
   method: "POST" as const,
@@ -72,6 +73,17 @@ describe("the wait that a provider asks for", () => {
     [says("Too many requests, please wait 30 seconds"), 30_000],
     [says("Your limit resets in 2 minutes"), 120_000],
     [says("Try again in 1 hour"), 3_600_000],
+    [{ error: { type: "usage_limit_reached", resets_at: 1, resets_in_seconds: 760 } }, 760_000],
+    [says("cooling down", { reset_seconds: 15 }), 15_000],
+    [{ error: { details: [{ retryDelay: { seconds: "12", nanos: 500_000_000 } }] } }, 12_500],
+    [says("slow", { metadata: { headers: { "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "42" } } }), 42_000],
+    [says("Rate limited. Please retry after 60"), 60_000],
+    [says("Too many requests. Retry-After: 30"), 30_000],
+    [says("The next request will be accepted in 12 seconds"), 12_000],
+    [says('geminiException - b\'{"details": [{"retryDelay": "34s"}]}\''), 34_000],
+    [says("请求过于频繁，请30秒后重试"), 30_000],
+    [says("请等待 2 分钟"), 120_000],
+    [says("Usage limit reached for 5 hour. Your limit will reset at 2030-08-17 02:56:15"), undefined],
     [says("You sent 12 requests in 60 seconds"), undefined],
     [says("Please try again later. The limit is 10 requests in 60 seconds"), undefined],
     [says("try again in 5 attempts"), undefined],
@@ -81,6 +93,27 @@ describe("the wait that a provider asks for", () => {
   ] as const) {
     it(`MD-686: ${wait ?? "no"} milliseconds are read from ${JSON.stringify(body).slice(0, 100)}`, () => {
       assert.strictEqual(failure(429, body).retryAfterMs, wait)
+    })
+  }
+
+  for (const [body, end] of [
+    [{ error: { type: "usage_limit_reached", resets_at: 1_900_000_000 } }, 1_900_000_000_000],
+    [says("slow", { metadata: { headers: { "X-RateLimit-Reset": "1900000000000" } } }), 1_900_000_000_000],
+    [says("Limit resets at 2030-08-17T02:56:15Z"), Date.parse("2030-08-17T02:56:15Z")],
+    [says("Rate limit exceeded, reset at 1900000000"), 1_900_000_000_000]
+  ] as const) {
+    it(`MD-783: the end of a wait is read from ${JSON.stringify(body).slice(0, 100)}`, () => {
+      assert.strictEqual(failure(429, body).retryAtMs, end)
+    })
+  }
+
+  for (const [header, wait] of [
+    ['"minute";r=178;t=44, "hour";r=0;t=1724', 1_724_000],
+    ["limit=100, remaining=0, reset=50", 50_000],
+    ['"minute";r=1;t=44', undefined]
+  ] as const) {
+    it(`MD-783: the header ratelimit ${header} asks to wait ${wait ?? "no"} milliseconds`, () => {
+      assert.strictEqual(failure(429, {}, { ratelimit: header }).retryAfterMs, wait)
     })
   }
 
@@ -122,10 +155,45 @@ describe("whether another attempt may succeed", () => {
     ["z.ai in Chinese", 429, says("余额不足", { code: 1113 })],
     ["DeepSeek", 402, says("Insufficient Balance")],
     ["Moonshot", 429, says("Your account is suspended", { type: "exceeded_current_quota_error" })],
-    ["DashScope", 500, says("Access denied", { code: "Arrearage" })]
+    ["DashScope", 500, says("Access denied", { code: "Arrearage" })],
+    ["OpenAI", 429, says("You have no credits remaining", { code: "credit_balance_exhausted" })],
+    ["AI Studio", 429, says("Your prepayment credits are depleted.")],
+    ["Hugging Face", 429, says("You have exceeded your monthly included credits for Inference Providers.")],
+    ["Anthropic", 429, says("You're out of extra usage. Add more at claude.ai/settings/usage")],
+    ["New API", 429, says("user quota is not enough", { code: "insufficient_user_quota" })],
+    ["One API", 429, says("预扣费额度失败, 用户剩余额度: 0")],
+    ["LiteLLM", 429, says("Budget has been exceeded! Current cost: 10.1, Max budget: 10.0")],
+    ["DashScope", 429, says("The free tier of the model has been exhausted.")]
   ] as const) {
     it(`MD-684: ${who}'s account without credit is not tried again`, () => {
       assert.isFalse(failure(status, body).retryable)
+    })
+  }
+
+  for (const [what, status, body] of [
+    ["a call that the model wrote badly (Groq)", 400, says("Failed to call a function.", { code: "tool_use_failed" })],
+    ["an answer that could not be read (Groq)", 400, says("Parsing failed.", { code: "output_parse_failed" })],
+    ["a connection behind a gateway (Ollama)", 400, says("unexpected EOF", { type: "invalid_request_error" })],
+    ["a model that crashed (LM Studio)", 400, { error: "The model has crashed without additional information." }],
+    ["a model that was unloaded (LM Studio)", 400, { error: "Model unloaded." }],
+    ["a lost channel (LM Studio)", 400, { error: "Channel Error" }],
+    ["a silent server behind a gateway", 400, says("Upstream idle timeout exceeded")]
+  ] as const) {
+    it(`MD-782: ${what} is tried again, and no content is withheld`, () => {
+      const { content, retryable } = failure(status, body)
+      assert.deepStrictEqual({ content, retryable }, { content: undefined, retryable: true })
+    })
+  }
+
+  for (const value of [
+    { error: "Too many requests", code: 429 },
+    { code: "slow_down", message: "Please slow down" },
+    { code: "upstream_error", message: "Upstream request failed" },
+    { type: "throttling_error", message: "Too many tokens, please wait" },
+    { message: "llama runner process has terminated" }
+  ]) {
+    it(`MD-32: an error within an answer is tried again: ${JSON.stringify(value)}`, () => {
+      assert.isTrue(classifyError(value).retryable)
     })
   }
 
@@ -148,6 +216,36 @@ describe("whether another attempt may succeed", () => {
       assert.notInclude(refused("https://api.example.test/v1").message, "running")
     })
   )
+
+  it.scoped("MD-789: a server without TLS at an https address is named, and not tried again", () =>
+    Effect.gen(function* () {
+      const { url } = yield* serve()
+      const address = `${url.replace("http:", "https:")}/v1`
+      const cause = yield* Effect.flip(
+        Effect.tryPromise({ try: () => fetch(address), catch: (error) => (error as Error).cause })
+      )
+      const failed = new AiError.HttpRequestError({
+        module: "T",
+        method: "m",
+        reason: "Transport",
+        request: request(address),
+        cause
+      })
+      const { message, retryable } = classifyError(failed)
+      assert.isFalse(retryable)
+      assert.match(message, /: the server does not speak TLS; does its address begin with http: \?$/)
+    })
+  )
+
+  it("MD-789: a certificate of an unknown authority is not tried again, and the error says what to set", () => {
+    const cause = { code: "SELF_SIGNED_CERT_IN_CHAIN", message: "self-signed certificate in certificate chain" }
+    const address = request("https://h.test/v1")
+    const { message, retryable } = classifyError(
+      new AiError.HttpRequestError({ module: "T", method: "m", reason: "Transport", request: address, cause })
+    )
+    assert.isFalse(retryable)
+    assert.match(message, /certificate chain; set NODE_EXTRA_CA_CERTS/)
+  })
 
   it("MD-685: an overload is an answer", () => {
     assert.isUndefined(failure(529, says("Overloaded")).unanswered)

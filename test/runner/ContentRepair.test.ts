@@ -184,3 +184,33 @@ it.scopedLive("RQ-644: a kind after another is withheld too, and both stay withh
     )
   })
 )
+
+const noThinking = (body: string) =>
+  body.includes("reasoning_content") ? "messages.2.assistant.reasoning_content: property is unsupported" : undefined
+
+it.scopedLive("MD-781: thinking that the server does not take back is withheld, and the session goes on", () =>
+  Effect.gen(function* () {
+    const server = yield* makeRefusing({ rejects: noThinking, calls: [echo("one")], thought: "I wonder" })
+    assert.isUndefined(yield* server.ask("go"))
+    assert.deepStrictEqual(
+      (yield* server.withheld).map(({ callID, kind }) => [callID, kind]),
+      [[undefined, "thinking"]]
+    )
+    const body = JSON.stringify(server.received().at(-1)?.body)
+    assert.notInclude(body, "I wonder")
+    assert.include(body, "call_0")
+    assert.isUndefined(yield* server.ask("and now?"))
+    assert.strictEqual(server.received().length, 4)
+  })
+)
+
+it.scopedLive("MD-781: without thinking nothing else is withheld for it", () =>
+  Effect.gen(function* () {
+    const server = yield* makeRefusing({
+      rejects: (body) => (body.includes("call_0") ? "Corrupted thought signature." : undefined),
+      calls: [echo("one")]
+    })
+    assert.match((yield* server.ask("go")) ?? "", /Corrupted .*daybook switch/)
+    assert.deepStrictEqual(yield* server.withheld, [])
+  })
+)

@@ -2,7 +2,9 @@
 import { assert, it } from "@effect/vitest"
 import { Chunk, Effect, Layer, Stream } from "effect"
 import { layerStore } from "../../../packages/log/src/Store.ts"
-import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
+import { MessageID, SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { entryOf } from "../../../packages/formats/src/entry/Entry.ts"
 import * as SessionContext from "../../../packages/formats/src/entry/SessionContext.ts"
 import { messageIDOf } from "../../../packages/formats/src/import/Drafts.ts"
@@ -295,6 +297,49 @@ it.effect("IM-441: edits are exported in every dialect, and hold again after an 
         assert.notInclude(shown, words)
       }
       for (const words of ["the new result", "the new answer", "new.txt"]) assert.include(shown, words)
+    }
+  }).pipe(Effect.provide(runtime()))
+)
+
+it.effect("MD-790: what one model is not shown is exported in every dialect, and holds again after an import", () =>
+  Effect.gen(function* () {
+    const [log, sessions] = [yield* EventLog, yield* Sessions]
+    const { sessionID } = yield* importText(linesOf(piLog(conversation)))
+    const { session } = yield* sessions.fork({ sessionID })
+    const parts = Effect.fnUntraced(function* (sessionID: SessionID) {
+      const { items } = yield* sessions.messages({ sessionID })
+      return items.map(({ id, withheld = [] }) => ({ id, withheld }))
+    })
+    const ids = (yield* parts(session.id)).map(({ id }) => id)
+    const model = { providerID: "p", id: "m" }
+    const withhold = (at: number, part: object) =>
+      draft("session.next.part.withheld", {
+        messageID: ids[at] ?? MessageID.make("msg_none"),
+        kind: "text",
+        model,
+        ...part
+      })
+    yield* log.append(session.id, [
+      withhold(0, { reason: "flagged" }),
+      withhold(1, { callID: "call_1", reason: "flagged" }),
+      withhold(1, { callID: "call_1", kind: "input", reason: "flagged" }),
+      withhold(3, { reason: "flagged" }),
+      withhold(3, {})
+    ])
+    const before = (yield* parts(session.id)).map(({ withheld }) => withheld)
+    assert.deepStrictEqual(
+      before.map(({ length }) => length),
+      [1, 2, 0, 0, 0]
+    )
+    for (const dialect of ["pi", "xcsh"] as const) {
+      const { report, text } = yield* exported(session.id, dialect)
+      assert.deepStrictEqual(report?.dropped, { "session.next.forked": 1 })
+      const again = yield* importText(text, { asNew: true })
+      assert.deepStrictEqual(again.problems, {})
+      const after = (yield* parts(again.sessionID)).map(({ withheld }) => withheld)
+      assert.deepStrictEqual(after, before)
+      if (dialect === "xcsh")
+        assert.deepStrictEqual((yield* exported(again.sessionID, dialect)).text.split("\n"), text.split("\n"))
     }
   }).pipe(Effect.provide(runtime()))
 )

@@ -25,6 +25,8 @@ export interface Refusing {
   /** The status of a rejection, by its reason. */
   readonly status?: (reason: string) => number
   readonly calls?: ReadonlyArray<Call>
+  /** What the model thinks before its calls. */
+  readonly thought?: string
 }
 
 const free: Agent = {
@@ -33,7 +35,7 @@ const free: Agent = {
   permissions: [{ permission: "*", resource: "*", verdict: "allow" }]
 }
 
-const calling = (calls: ReadonlyArray<Call>): Reply => {
+const calling = (calls: ReadonlyArray<Call>, reasoning_content?: string): Reply => {
   const tool_calls = calls.map(([name, input], index) => ({
     index,
     id: `call_${index}`,
@@ -47,13 +49,19 @@ const calling = (calls: ReadonlyArray<Call>): Reply => {
     model: "m",
     choices: [{ index: 0, delta, finish_reason }]
   })
-  return chunks(choice({ role: "assistant", tool_calls }, null), choice({}, "tool_calls"))
+  const thought = reasoning_content === undefined ? [] : [choice({ reasoning_content }, null)]
+  return chunks(...thought, choice({ role: "assistant", tool_calls }, null), choice({}, "tool_calls"))
 }
 
 const offersTools = ({ body }: Received): boolean => Array.isArray(body["tools"]) && body["tools"].length > 0
 
 /** A session of that server, in a folder with two pictures. */
-export const makeRefusing = Effect.fnUntraced(function* ({ calls = [], rejects, status = () => 400 }: Refusing) {
+export const makeRefusing = Effect.fnUntraced(function* ({
+  calls = [],
+  rejects,
+  status = () => 400,
+  thought
+}: Refusing) {
   let called = false
   const greeting = hello["openai-compatible"]
   const server = yield* serveEach((request) => {
@@ -61,7 +69,7 @@ export const makeRefusing = Effect.fnUntraced(function* ({ calls = [], rejects, 
     if (reason !== undefined) return refusal(status(reason), { error: { message: reason } })
     if (called || calls.length === 0 || !offersTools(request)) return greeting
     called = true
-    return calling(calls)
+    return calling(calls, thought)
   })
   const directory = yield* temporaryFolder
   writeFileSync(join(directory, "a.png"), yield* picture())

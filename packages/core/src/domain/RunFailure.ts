@@ -142,7 +142,7 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>("@daybook
     /** Which content of the request the provider rejected, if that is why it failed. */
     rejected: Schema.optionalWith(
       Schema.Struct({
-        kind: Schema.Literal("image", "pdf", "media", "text", "unknown"),
+        kind: Schema.Literal("image", "pdf", "media", "text", "thinking", "unknown"),
         extent: Schema.Literal("all", "some", "many")
       }),
       { exact: true }

@@ -1,11 +1,12 @@
 /**
  * Tells from a provider's error which content of a request it rejected: pictures, PDF documents, media of either kind, or
- * text. Pure. `ProviderError.ts` classifies everything else. Spec: MD-640, MD-641.
+ * text, or earlier thinking. Pure. `ProviderError.ts` classifies everything else. Spec: MD-640, MD-641, MD-780.
  */
 
 /** The rejected content. */
 export interface RejectedContent {
-  readonly kind: "image" | "pdf" | "media" | "text" | "unknown"
+  /** `unknown`: the provider gives no reason. */
+  readonly kind: "image" | "pdf" | "media" | "text" | "thinking" | "unknown"
   /** `all`: the model takes no content of this kind. `some`: one part is invalid. `many`: the request has too many parts. */
   readonly extent: "all" | "some" | "many"
 }
@@ -83,11 +84,25 @@ const policies = anyOf(
   "敏感|不安全"
 )
 
+/** Thinking of earlier answers that does not verify: another account, key or gateway than before, or a changed history. */
+const thinking = anyOf(
+  "thought[_ ]signature",
+  "signature`? in `?thinking",
+  "thinking`? blocks? .{0,60}(?:cannot be modified|must contain)",
+  "invalid_encrypted_content",
+  "encrypted content\\b.{0,400}(?:verified|decrypted)",
+  String.raw`'rs_\w+'.{0,80}(?:not found|without its required)`,
+  "without its required 'reasoning'",
+  // Servers that do not take back the field that they send (Cerebras).
+  String.raw`messages?\b.{0,40}\breasoning(?:_content|_details|_text)?\b.{0,80}(?:unsupported|not (?:permitted|supported|allowed))`
+)
+
 /** Whether both stand within this distance, in either order. */
 const near = (a: string, b: string): RegExp => new RegExp(`\\b${a}\\b.{0,120}?${b}|${b}.{0,120}?\\b${a}\\b`, "is")
 
 /** The first pattern that fits decides: a count or a fault of one part is named before what the model takes at all. */
 const rules: ReadonlyArray<readonly [RegExp, RejectedContent]> = [
+  [new RegExp(thinking, "is"), { kind: "thinking", extent: "all" }],
   [near(anyOf(picture, medium, "pages"), tooMany), { kind: "media", extent: "many" }],
   [near(document, bad), { kind: "pdf", extent: "some" }],
   [near(picture, formats), { kind: "image", extent: "some" }],
@@ -103,29 +118,44 @@ const rules: ReadonlyArray<readonly [RegExp, RejectedContent]> = [
   [new RegExp(policies, "i"), { kind: "text", extent: "some" }]
 ]
 
-/** Invalid requests that no change of their content repairs: the account, the model, its settings, the tools. */
+/** Invalid requests that no change of their content repairs: the account, the model, settings, tools, roles and ids. */
 const elsewhere = new RegExp(
   anyOf(
     "credit",
     "billing",
     "quota",
     "balance",
+    "budget",
     "api[ _-]?key",
     "unauthori[sz]ed",
     "permission",
     "organization",
+    "location",
+    "https port",
+    "policy",
     "model.{0,60}(?:not (?:found|exist|supported)|does not exist)",
-    "unknown model",
+    "(?:unknown|valid|load(?:ing)?) (?:the )?model",
+    "(?:unknown|unsupported|unrecognized|unexpected|invalid) (?:request )?(?:parameter|argument|field|name|value|beta)",
+    "context length",
+    "extra inputs are not permitted",
+    "header",
+    "cache_control",
+    "instructions",
+    "\\bstore\\b",
     "max_(?:completion_)?tokens",
     "temperature",
     "top_p",
-    "reasoning_effort",
-    "tool_choice",
-    "tools?(?:\\.|\\[)\\d",
-    "input_schema",
-    "invalid schema",
-    "tool_call_id",
-    "ids? (?:was|were) found without"
+    "thinking",
+    "reasoning",
+    "(?:support|tool)s? tools?\\b",
+    "\\btools?\\b.{0,20}(?:choice|\\.|\\[|'|in the request)",
+    "schema",
+    "grammar",
+    "tool_(?:call_id|use|result)",
+    "function (?:call|response)",
+    "\\broles?\\b",
+    "prefill",
+    "system message"
   ),
   "i"
 )

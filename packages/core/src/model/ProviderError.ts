@@ -1,124 +1,14 @@
 /**
  * Classifies provider failures: retryable or not, and what may be shown and stored. `RetryWait.ts` reads the
  * requested delay. Pure, over `@effect/ai` errors and the unknown values of
- * error parts; retries are decided elsewhere. Spec: MD-30..MD-35, MD-680..MD-687 in specs/models.md.
+ * error parts; retries are decided elsewhere. Spec: MD-30..MD-35, MD-680..MD-689, MD-782, MD-789 in specs/models.md.
  */
 import * as AiError from "@effect/ai/AiError"
 import { Predicate } from "effect"
 import { redactSecrets } from "@daybook/log/support/Redaction"
 import { type RejectedContent, rejectedContent } from "./ContentRejection.ts"
+import { exceedsRate, isOverflow } from "./Overflow.ts"
 import { retryWait } from "./RetryWait.ts"
-
-/** What a provider said of a failed request. */
-export interface Said {
-  readonly status: number | undefined
-  readonly code: string | undefined
-  /** Message, body and code. */
-  readonly text: string
-}
-
-/** Codes and names of errors that mean an overflow. */
-const codes =
-  /context_length_exceeded|exceed_context_size_error|model_context_window_exceeded|request_too_large|ContextWindowExceededError|model_max_prompt_tokens_exceeded|tokens_limit_reached/i
-
-const wordings = [
-  // Anthropic, Bedrock, Vertex, Fireworks, Ollama
-  /prompt (?:is )?too long|input (?:prompt )?.{0,40}is too long/i,
-  /exceed(?:s|ed)? (?:the |this )?(?:model(?:'s)? )?(?:available |maximum |max )?context(?: (?:limit|window|length|size)|[^\w ]|$)/i,
-  // OpenAI, vLLM, DeepSeek, OpenRouter, Mistral, xAI
-  /maximum (?:context|model|prompt) length/i,
-  // Groq, Cerebras
-  /reduce the length of the (?:messages|prompt|input)/i,
-  // llama.cpp while it generates, MiniMax
-  /context (?:size|window|length) (?:(?:has been |was |is )?exceeded|exceeds limit\b)|context shift is disabled/i,
-  // SGLang
-  /longer than the (?:model's )?(?:maximum )?(?:context|model) length|input length .{0,40}exceeds/i,
-  // LM Studio
-  /greater than the context length|keep the first \d+ tokens when context|reached (?:the )?context length/i,
-  // Gemini, Vertex, Bedrock
-  /input token count .{0,60}(?:exceeds the maximum|only supports)|number of input tokens exceeds/i,
-  // TGI, Together
-  /`inputs`.{0,40} must (?:be <=|have less than) \d/i,
-  // Moonshot, z.ai, DashScope, Copilot, Cohere, GitHub
-  /exceeded model token limit|prompt exceeds max length|tokens in request more than max tokens allowed/i,
-  /range of input length should be|prompt token count of \d+ exceeds|tokens in the prompt cannot exceed/i,
-  /request body too large .{0,80}max size: \d+ tokens/i
-]
-
-/** Statuses that rule out overflow, whatever the text says: a token rate limit is not an overflow. */
-const ruledOut: ReadonlySet<number> = new Set([401, 402, 403, 404, 429])
-
-/** z.ai's code for a prompt that is too long. */
-const zai = "1261"
-
-const count = (digits: string | undefined): number => Number(digits?.replaceAll(",", "") ?? NaN)
-
-/** A rate limit in tokens a minute that is smaller than the request: waiting never helps. */
-const exceedsRate = (text: string): boolean => {
-  const [, limit, requested] = /\(TP[MD]\): Limit ([\d,]+), (?:Used [\d,]+, )?Requested ([\d,]+)/i.exec(text) ?? []
-  return count(requested) > count(limit)
-}
-
-/** A smaller limit concerns a field, such as a name or a description, and not the conversation. */
-const longestField = 100_000
-
-const isLongText = (text: string): boolean => {
-  const [, maximum] = /string too long\. expected a string with maximum length (\d+)/i.exec(text) ?? []
-  return maximum !== undefined
-    ? count(maximum) >= longestField
-    : /string_above_max_length/i.test(text) && !/'tools|\.(?:name|id|call_id)\b/i.test(text)
-}
-
-const picture =
-  /\b(?:image|picture|pdf|file|document)s?\b(?: size| dimensions)? (?:exceeds?|is too large|are too large)/i
-
-const inputs =
-  /([\d,]+) (?:input tokens|in (?:the|your) (?:messages|prompt)|tokens from the input|of \w+ input|`inputs` tokens)/gi
-
-/** The allowance for the answer exceeds the window, not the input: a summary would not help. */
-const isAnswer = (text: string): boolean => {
-  const window = contextTokens(text)
-  const input = [...text.matchAll(inputs)].map(([, digits]) => count(digits))
-  return window !== undefined && input.length > 0 && 2 * input.reduce((sum, each) => sum + each, 0) <= window
-}
-
-/** Whether the request exceeded the context window. */
-export const isOverflow = ({ code = "", status, text }: Said): boolean => {
-  if (status !== undefined && ruledOut.has(status)) return false
-  if (/rate_limit/i.test(code)) return status === 413 && exceedsRate(text)
-  if (picture.test(text)) return false
-  if (codes.test(text) || code === zai || status === 413) return true
-  return isLongText(text) || (wordings.some((wording) => wording.test(text)) && !isAnswer(text))
-}
-
-/** Where the words name the window. The first that fits counts. */
-const windows = [
-  /\b(?:context|model|prompt) length\W{0,3}(?:(?:is|of|only) ){0,3}\(?([\d,]+)/i,
-  /([\d,]+) maximum context length/i,
-  /> ([\d,]+) maximum\b/i,
-  /exceed context limit: [\d,]+ \+ [\d,]+ > ([\d,]+)/i,
-  /context (?:size|window|length)(?: limit)? \(([\d,]+)/i,
-  /maximum number of tokens allowed \(([\d,]+)/i,
-  /maximum allowed length \(([\d,]+)/i,
-  /model token limit: ([\d,]+)/i,
-  /exceeds the limit of ([\d,]+)/i,
-  /input length should be \[\d+, ?([\d,]+)\]/i,
-  /`inputs`.{0,40} must (?:be <=|have less than) ([\d,]+)/i,
-  /prompt cannot exceed ([\d,]+)/i,
-  /while limit is ([\d,]+)/i,
-  /only supports up to ([\d,]+)/i,
-  /max size: ([\d,]+) tokens/i,
-  /"n_ctx": ?([\d,]+)/i
-]
-
-/** The window in tokens that the words name; undefined if none is named, or a number that no window has. */
-export const contextTokens = (text: string): number | undefined => {
-  for (const window of windows) {
-    const tokens = count(window.exec(text)?.[1])
-    if (tokens >= 256 && tokens <= 1e9) return tokens
-  }
-  return undefined
-}
 
 /** A provider failure that is safe to store and show: without credentials, bounded. */
 export interface ProviderFailure {
@@ -148,6 +38,8 @@ export interface ProviderFailure {
   readonly responseBody?: string
 }
 
+const anyOf = (...words: ReadonlyArray<string>): string => `(?:${words.join("|")})`
+
 const maxBodyChars = 4096
 const maxMessageChars = 1000
 
@@ -159,11 +51,13 @@ export const classifyError = (error: unknown, modelID?: string): ProviderFailure
   const facts = factsOf(error, 0)
   const text = [facts.detail, facts.body, facts.code].filter(Predicate.isString).join("\n")
   const status = facts.status
-  const overflow = isOverflow({ status, code: facts.code, text })
+  const words = facts.detail === undefined ? text : [facts.detail, facts.code].join("\n")
+  const isFaulty = faulty.test(words)
+  const overflow = !isFaulty && isOverflow({ status, code: facts.code, text, words })
   const headers = allowedHeaders(facts.headers)
   const body = facts.body === undefined ? (AiError.isAiError(error) ? undefined : error) : parseJson(facts.body)
-  const content = overflow ? undefined : rejectedContent(status, text)
-  const retryable = !overflow && content === undefined && isRetryable(facts, text)
+  const content = overflow || isFaulty ? undefined : rejectedContent(status, words)
+  const retryable = !overflow && content === undefined && (isFaulty || isRetryable(facts, text))
   return {
     message: messageOf(facts, modelID),
     retryable,
@@ -295,7 +189,7 @@ const factsOfText = (text: string): Facts => {
   })
 }
 
-const wordFields = ["message", "msg", "detail", "details", "error_msg", "Message", "errors", "error"]
+const wordFields = ["message", "msg", "detail", "details", "description", "error_msg", "Message", "errors", "error"]
 
 /**
  * The words of an error under the names that servers give them, also in a list of errors. Gateways put the error of the server
@@ -307,6 +201,9 @@ const saidIn = (value: unknown, depth = 0): string | undefined => {
   if (Array.isArray(value)) return value.map((one) => saidIn(one, depth + 1)).find(Predicate.isNotUndefined)
   if (!Predicate.isRecord(value)) return undefined
   const behind = Predicate.isRecord(value["metadata"]) ? saidIn(value["metadata"]["raw"], depth + 1) : undefined
+  const { loc, msg } = value
+  // FastAPI's place of a fault: `body.messages.2.content: field required`.
+  if (Array.isArray(loc) && Predicate.isString(msg)) return `${loc.join(".")}: ${msg}`
   return behind ?? wordFields.map((name) => saidIn(value[name], depth + 1)).find(Predicate.isNotUndefined)
 }
 
@@ -332,19 +229,41 @@ const parseJson = (text: string): unknown => {
   }
 }
 
+/** Faults of the server, or of what its model wrote, under the status of a wrong request: another attempt may succeed. */
+const faulty =
+  /tool_use_failed|output_parse_failed|unexpected EOF|model has crashed|model (?:was |is )?unloaded|^channel error|runner process has terminated|EngineDeadError|EngineCore|capacity_exceeded|(?:upstream|gateway) .{0,20}(?:timeout|timed out|unavailable)/i
+
 const retryableCodes =
-  /overloaded|rate_limit|resource_exhausted|incomplete_response|^api_error$|server_error|internal_error|timeout|unavailable/i
+  /overloaded|rate_limit|throttl|too_?many_?requests|slow_down|resource_exhausted|upstream_error|incomplete_response|^api_error$|server_error|internal_error|timeout|unavailable/i
 /** Refusals by Daybook itself: a retry would fail the same way. */
 const final: ReadonlySet<string> = new Set(["redirect_refused", "answer_too_large"])
 const broke =
   /^(?:incomplete_response|ECONN\w+|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|UND_ERR_\w+)$/i
 const unreached = /^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT)$/i
+/** The connection cannot be made safe: another attempt would fail as well. */
+const unsafe = /^(?:ERR_(?:SSL|TLS)_\w+|CERT_\w+|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_\w+)$/
 const transportWords =
   /fetch failed|socket hang up|other side closed|^terminated$|network error|connection (?:reset|refused|closed)/i
 
 /** An account without credit, whatever the status. Gemini's "check your plan and billing" is also a limit per minute. */
-const unpaid =
-  /insufficient[_ ](?:quota|balance|credits?|funds)|billing_(?:hard_limit|not_active)|credit balance is too low|exceeded_current_quota_error|out of credits|\barrearage\b/i
+const unpaid = new RegExp(
+  anyOf(
+    "insufficient[_ ](?:user_)?(?:quota|balance|credits?|funds)",
+    "billing_(?:hard_limit|not_active)",
+    "exceeded_current_quota_error",
+    "access_terminated",
+    "\\barrearage\\b",
+    "payment required",
+    "(?:no|not enough|out of|exceeded your monthly included) (?:credits|extra usage)",
+    "(?:credit balance|credits|free tier)\\b.{0,40}(?:too low|exhausted|depleted)",
+    "credit_balance_exhausted",
+    "spending limit",
+    "budget has been exceeded",
+    "quota is not enough",
+    "欠费|余额不足|剩余额度"
+  ),
+  "i"
+)
 /** z.ai's code for an account without credit. */
 const zaiUnpaid = "1113"
 
@@ -353,7 +272,7 @@ const isHopeless = (facts: Facts, text: string): boolean =>
   unpaid.test(text) || facts.code === zaiUnpaid || exceedsRate(text)
 
 const isRetryable = (facts: Facts, text: string): boolean => {
-  if (final.has(facts.code ?? "")) return false
+  if (final.has(facts.code ?? "") || unsafe.test(facts.code ?? "")) return false
   if (facts.transport === true) return true
   if (isHopeless(facts, text)) return false
   const status = facts.status
@@ -382,8 +301,17 @@ const messageOf = (facts: Facts, modelID: string | undefined): string => {
   const where = facts.host === undefined ? "the provider" : `${facts.host}${absent ? (facts.path ?? "") : ""}`
   const asked = absent && modelID !== undefined ? ` to a request for the model ${modelID}` : ""
   const status = isAnswered(facts) ? ` answered HTTP ${facts.status}${asked}` : ""
-  const detail = facts.detail ?? facts.code ?? (facts.body === undefined ? "no further details" : facts.body)
-  const question = isClosed(facts) ? "; is it running?" : ""
+  const said = facts.detail ?? facts.code ?? (facts.body === undefined ? "no further details" : facts.body)
+  const isPlain = facts.code === "ERR_SSL_WRONG_VERSION_NUMBER"
+  // OpenSSL's words are for its developers.
+  const detail = isPlain ? "the server does not speak TLS" : said.replace(/; if the root CA is installed.*$/s, "")
+  const question = isPlain
+    ? "; does its address begin with http: ?"
+    : unsafe.test(facts.code ?? "")
+      ? "; set NODE_EXTRA_CA_CERTS to the file of its authority"
+      : isClosed(facts)
+        ? "; is it running?"
+        : ""
   return `${bounded(redactSecrets(`${where}${status}: ${detail.trim()}`), maxMessageChars)}${question}`
 }
 

@@ -32,8 +32,7 @@ export const retryWait = ({ body, headers, status, text }: Answer): Wait => {
   const named = namedIn(all)
   if (named !== undefined) return named
   const told = isRejected(status) ? undefined : (fieldIn(body) ?? wordsIn(text))
-  if (told !== undefined) return { retryAfterMs: told }
-  return status === 429 ? latestReset(all) : {}
+  return told ?? (status === 429 ? latestReset(all) : {})
 }
 
 /** A request that is wrong: its body is about something else than a wait. */
@@ -68,11 +67,18 @@ const latestReset = (all: Headers): Wait => {
     const wait = resetOf(value)
     return wait === undefined ? [] : [wait.retryAtMs === undefined ? wait : until(all, wait.retryAtMs)]
   })
+  resets.push(...exhausted(all.get("ratelimit") ?? ""))
   // Dates and durations are comparable only if the response has a date.
   const longest = (key: keyof Wait) => resets.reduce((most, wait) => Math.max(most, wait[key] ?? -1), -1)
   const [afterMs, atMs] = [longest("retryAfterMs"), longest("retryAtMs")]
   return afterMs >= 0 ? { retryAfterMs: afterMs } : atMs >= 0 ? { retryAtMs: atMs } : {}
 }
+
+/** The limits with nothing left in the header of the IETF's drafts: `"hour";r=0;t=1724`, `limit=9, remaining=0, reset=50`. */
+const exhausted = (header: string): ReadonlyArray<Wait> =>
+  [...header.matchAll(/\b(?:r|remaining)=0\b[^"]*?\b(?:t|reset)=(\d+)/g)].map(([, seconds = ""]) => ({
+    retryAfterMs: Number(seconds) * 1000
+  }))
 
 /** A rate limit reset: a duration as `6m0.5s`, seconds, seconds or milliseconds since the epoch, or a date. */
 const resetOf = (text: string): Wait | undefined => {
@@ -93,30 +99,56 @@ const fields: ReadonlyMap<string, number> = new Map([
   ["retryAfter", 1000],
   ["retry_after_seconds", 1000],
   ["retryDelay", 1000],
+  // Codex, and gateways to several accounts.
+  ["resets_in_seconds", 1000],
+  ["reset_seconds", 1000],
   // A model that is being loaded.
   ["estimated_time", 1000]
 ])
 
+/** Fields that name the end of a delay: seconds or milliseconds since the epoch. */
+const ends: ReadonlySet<string> = new Set(["resets_at", "reset_at"])
+
 const deepest = 6
 
-/** The first delay that a field names: Gemini's `RetryInfo` is among the details of the error. */
-const fieldIn = (value: unknown, depth = 0): number | undefined => {
+/**
+ * The first delay that a field names: Gemini's `RetryInfo` is among the details of the error, OpenRouter repeats the headers of the
+ * server behind it.
+ */
+const fieldIn = (value: unknown, depth = 0): Wait | undefined => {
   if (!Predicate.isRecord(value) && !Array.isArray(value)) return undefined
-  const entries = Object.entries(value).slice(0, 100)
+  const entries: ReadonlyArray<readonly [string, unknown]> = Object.entries(value).slice(0, 100)
   for (const [name, field] of entries) {
     const unit = fields.get(name)
     const delay = unit === undefined ? undefined : delayOf(field, unit)
-    if (delay !== undefined) return delay
+    if (delay !== undefined) return { retryAfterMs: delay }
+  }
+  for (const [name, field] of entries) {
+    const end = ends.has(name) ? resetOf(String(field)) : undefined
+    if (end !== undefined) return end
   }
   if (depth === deepest) return undefined
-  for (const [, inner] of entries) {
-    const delay = fieldIn(inner, depth + 1)
-    if (delay !== undefined) return delay
+  for (const [name, inner] of entries) {
+    const wait = name === "headers" ? repeated(inner) : fieldIn(inner, depth + 1)
+    if (wait !== undefined) return wait
   }
   return undefined
 }
 
+/** The delay that headers within a body name. */
+const repeated = (headers: unknown): Wait | undefined => {
+  if (!Predicate.isRecord(headers)) return undefined
+  const all = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), String(value)]))
+  const wait = namedIn(all) ?? latestReset(all)
+  return Object.keys(wait).length === 0 ? undefined : wait
+}
+
+/** A number in this unit, a duration, or Google's `{ seconds, nanos }`. */
 const delayOf = (field: unknown, unit: number): number | undefined => {
+  if (Predicate.isRecord(field)) {
+    const [seconds, nanos] = [amount(String(field["seconds"])), amount(String(field["nanos"] ?? 0))]
+    return seconds === undefined ? undefined : Math.ceil(seconds * 1000 + (nanos ?? 0) / 1e6)
+  }
   const text = Predicate.isNumber(field) ? String(field) : Predicate.isString(field) ? field.trim() : undefined
   const count = amount(text)
   return count === undefined ? durationOf(text) : Math.ceil(count * unit)
@@ -127,13 +159,32 @@ const durations = `(?:\\d+(?:\\.\\d+)? ?(?:${units})(?![a-z])(?:,? (?:and )?)?)+
 const compact = `(?:\\d+(?:\\.\\d+)?(?:ms|s|m|h|d))+(?![a-z])`
 /** A duration after a word about a new attempt, in the same sentence: `try again in 1m12.5s`. */
 const advice = new RegExp(
-  `(?:again|retry(?:ing)?|wait|resets?|available|ready)\\b[^.\\n]{0,40}?\\b(?:in|after|for|wait)(?: about)? (${compact}|${durations})`,
+  `(?:again|retry(?:ing)?|wait|resets?|available|ready|accepted)\\b[^.\\n]{0,40}?\\b(?:in|after|for|wait)(?: about)? (${compact}|${durations})`,
   "i"
 )
 const plainWait = new RegExp(`\\b(?:please )?wait (${compact}|${durations})`, "i")
 
-/** The delay that the words name. */
-const wordsIn = (text: string): number | undefined => durationOf((advice.exec(text) ?? plainWait.exec(text))?.[1])
+/** Seconds without their unit, or a field of Google's in the words of a gateway. */
+const bareWait = /\bretry[- ]?after:? (\d+)(?![\d.]*\s?[a-z%])|retryDelay\W{1,6}(\d+(?:\.\d+)?)s/i
+const chineseWait = /(?:等待|重试|再试)\D{0,6}(\d+) ?(秒|分钟|小时)|(\d+) ?(秒|分钟|小时)钟?[之以]?后/
+const chineseUnits: ReadonlyMap<string | undefined, string> = new Map([
+  ["秒", "s"],
+  ["分钟", "m"],
+  ["小时", "h"]
+])
+/** The end of a delay with its zone, or since the epoch. */
+const endWords = /\bresets?(?: at)? (\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)|\d{10}(?:\d{3})?\b)/i
+
+/** The delay that the words name, or its end. */
+const wordsIn = (text: string): Wait | undefined => {
+  const [, seconds, field] = bareWait.exec(text) ?? []
+  const [, before, beforeUnit, after = before, afterUnit = beforeUnit] = chineseWait.exec(text) ?? []
+  const delay =
+    durationOf((advice.exec(text) ?? plainWait.exec(text))?.[1]) ??
+    secondsOf(seconds ?? field) ??
+    durationOf(`${after}${chineseUnits.get(afterUnit)}`)
+  return delay === undefined ? resetOf(endWords.exec(text)?.[1] ?? "") : { retryAfterMs: delay }
+}
 
 const unitMs: ReadonlyArray<readonly [RegExp, number]> = [
   [/^(?:ms|milli)/i, 1],

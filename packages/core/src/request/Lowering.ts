@@ -15,7 +15,7 @@ import { expandedParts, givenParts, unprivileged } from "../prompt/PromptParts.t
 import { isBlank } from "@daybook/log/support/Text"
 import { isPruned, nothingPruned, placeholder } from "./Prune.ts"
 import { cutOff, goOn, nothingAsked } from "./Reminders.ts"
-import { defaultPictures, insteadOf, type Withholding, withinPictures } from "./Withholding.ts"
+import { defaultPictures, insteadOf, isThinkingWithheld, type Withholding, withinPictures } from "./Withholding.ts"
 
 /** The target of lowering, and what is pruned. */
 export interface LoweringTarget extends Withholding {
@@ -39,7 +39,7 @@ type AssistantPart = Prompt.AssistantMessagePartEncoded
 const userMessage = (content: ReadonlyArray<UserPart>): Prompt.MessageEncoded => ({ role: "user", content })
 
 /** Provider metadata is replayed only to the same provider and model, and never from a failed answer (MS-1). */
-const nativeTo = (message: AssistantMessage, model: ModelRef): boolean =>
+export const nativeTo = (message: AssistantMessage, model: ModelRef): boolean =>
   message.error === undefined && sameModel({ ...message.model, variant: "any" }, { ...model, variant: "any" })
 
 /** The library replays records by provider; an imported session may hold other values, which are dropped. */
@@ -81,11 +81,13 @@ const hosted = (part: ToolPart): boolean => part.provider?.executed === true
 const spoken = (text = "", metadata?: ProviderMetadata): ReadonlyArray<AssistantPart> =>
   isBlank(text) ? [] : [{ ...textPart(text), ...options(metadata, true) }]
 
-const allParts = (message: AssistantMessage, native: boolean, shown: LoweringTarget): ReadonlyArray<AssistantPart> =>
-  message.content.flatMap((part): ReadonlyArray<AssistantPart> => {
+const allParts = (message: AssistantMessage, native: boolean, shown: LoweringTarget): ReadonlyArray<AssistantPart> => {
+  const withheld = isThinkingWithheld(message, shown.model)
+  return message.content.flatMap((part): ReadonlyArray<AssistantPart> => {
     if (part.type === "text") return spoken(part.text, native ? part.providerMetadata : undefined)
     if (part.type === "reasoning") {
       // Thinking is thinking to the model that thought it, also where the protocol has no metadata for it.
+      if (withheld) return []
       if (native && (part.providerMetadata !== undefined || !isBlank(part.text ?? ""))) {
         return [{ type: "reasoning", text: part.text ?? "", ...options(part.providerMetadata, true) }]
       }
@@ -115,6 +117,7 @@ const allParts = (message: AssistantMessage, native: boolean, shown: LoweringTar
     }
     return [call, result]
   })
+}
 
 /** Drops trailing reasoning: providers reject an answer that ends with it. */
 const assistantParts = (
@@ -128,7 +131,7 @@ const assistantParts = (
 
 const assistantMessages = (message: AssistantMessage, shown: LoweringTarget): ReadonlyArray<Prompt.MessageEncoded> => {
   const { model, prunedSeq } = shown
-  const native = nativeTo(message, model)
+  const native = nativeTo(message, model) && !isThinkingWithheld(message, model)
   const content = assistantParts(message, native, shown)
   // An empty answer is omitted (MS-3), even if another model would read its thoughts as text (EX-T44).
   if (content.length === 0 || answersNothing(message)) return []

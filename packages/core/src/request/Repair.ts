@@ -17,7 +17,7 @@ import { type ModelRef, sameModel } from "@daybook/log/domain/Values"
 import type { RejectedContent } from "../model/ContentRejection.ts"
 import { mediaKind } from "../prompt/FilePart.ts"
 import { isBlank } from "@daybook/log/support/Text"
-import type { LoweringTarget } from "./Lowering.ts"
+import { nativeTo, type LoweringTarget } from "./Lowering.ts"
 import { isPruned } from "./Prune.ts"
 import { withheldFrom } from "./Withholding.ts"
 
@@ -88,14 +88,25 @@ const inResult = (part: ToolPart): ReadonlyArray<PartPosition> => {
   }))
 }
 
-const inAnswer = (message: AssistantMessage, { prunedSeq }: LoweringTarget): ReadonlyArray<PartPosition> =>
-  message.content.flatMap((part) =>
+const inAnswer = (message: AssistantMessage, { model, prunedSeq }: LoweringTarget): ReadonlyArray<PartPosition> => [
+  ...(hasThought(message, model) ? [{ kind: "thinking" as const }] : []),
+  ...message.content.flatMap((part) =>
     part.type === "tool" &&
     (part.state === "completed" || part.state === "error") &&
     part.provider?.executed !== true &&
     !isPruned(message, part, prunedSeq)
       ? inResult(part)
       : []
+  )
+]
+
+/** Whether the model's server gets back what it sent with this answer: its thinking, or what it attached to the rest. */
+const hasThought = (message: AssistantMessage, model: ModelRef): boolean =>
+  nativeTo(message, model) &&
+  message.content.some((part) =>
+    part.type === "tool"
+      ? part.provider?.metadata !== undefined
+      : part.type === "reasoning" || part.providerMetadata !== undefined
   )
 
 const found = (message: Message, shown: LoweringTarget, isOwn: boolean): ReadonlyArray<PartPosition> => {
@@ -132,6 +143,7 @@ const kinds: Readonly<Record<RejectedContent["kind"], ReadonlyArray<WithheldKind
   pdf: ["pdf"],
   media: ["image", "pdf"],
   text: ["text"],
+  thinking: ["thinking"],
   unknown: ["image", "pdf", "text"]
 }
 
@@ -150,7 +162,7 @@ const candidates = (input: RepairInput, { extent, kind }: RejectedContent): Read
     some.flatMap((message) => partsOf(message, input, from)).filter((part) => kinds[kind].includes(part.kind))
   const added = among(messages.slice(Math.max(accepted, 0)))
   const isMedia = kind === "image" || kind === "pdf" || kind === "media"
-  return isMedia && (added.length === 0 || extent === "many") ? among(messages) : added
+  return kind === "thinking" || (isMedia && (added.length === 0 || extent === "many")) ? among(messages) : added
 }
 
 /** The sets to try without, the most likely first. */
@@ -178,10 +190,10 @@ const isSame = (a: ReadonlyArray<PartRef>, b: ReadonlyArray<PartRef>): boolean =
 const without = (parts: ReadonlyArray<PartRef>, others: ReadonlyArray<PartRef>): ReadonlyArray<PartRef> =>
   parts.filter((part) => !others.some((other) => other.messageID === part.messageID && samePart(other, part)))
 
-/** The sets for this rejection; if nothing is of the kind that it names, everything is a candidate. */
+/** The sets for this rejection; if nothing is of the kind that it names, everything is a candidate, but for thinking. */
 const freshSets = (input: RepairInput): ReadonlyArray<ReadonlyArray<PartRef>> => {
   const named = candidates(input, input.rejected)
-  if (named.length > 0) return setsOf(named, input.rejected)
+  if (named.length > 0 || input.rejected.kind === "thinking") return setsOf(named, input.rejected)
   const unknown = { kind: "unknown", extent: "some" } as const
   return setsOf(candidates(input, unknown), unknown)
 }

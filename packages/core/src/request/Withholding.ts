@@ -55,12 +55,16 @@ const isFor =
 export const withheldFrom = ({ withheld = [] }: Message, model: ModelRef): ReadonlyArray<Withheld> =>
   withheld.length === 0 ? withheld : withheld.filter(isFor(model))
 
+/** Whether the model's server refused the thinking of the answer. */
+export const isThinkingWithheld = (message: Message, model: ModelRef): boolean =>
+  withheldFrom(message, model).some(({ kind }) => kind === "thinking")
+
 /** What stands in place of the parts of a message, or of the result of one of its calls. */
 export const insteadOf = (message: Message, { media, model }: Withholding, callID?: string): Instead => {
   if (message.withheld === undefined && media === undefined) return nothingInstead
   const withheld = withheldFrom(message, model).filter((part) => part.callID === callID)
   const isWithheld = (at: number | undefined): boolean =>
-    withheld.some(({ index, kind }) => index === at && kind !== "input")
+    withheld.some(({ index, kind }) => index === at && kind !== "input" && kind !== "thinking")
   const input = withheld.some(({ kind }) => kind === "input")
   return {
     whole: input ? refusedCall : isWithheld(undefined) ? refusedText : undefined,

@@ -5,6 +5,7 @@
  */
 import { Schema } from "effect"
 import { JsonRecord } from "@daybook/log/domain/Json"
+import { Withheld as WithheldPart } from "@daybook/log/domain/Message"
 
 // Names the session logs that Daybook reads.
 
@@ -171,6 +172,9 @@ export const Edit = Schema.TaggedStruct("Edit", {
   calls: optional(Schema.Array(Schema.Struct({ id: Schema.NonEmptyString, input: JsonRecord })))
 })
 
+/** A part of an earlier record that one model is not shown, or is shown again, as Daybook's own exports say it. */
+export const Withheld = Schema.TaggedStruct("Withheld", { ...base, target: Schema.NonEmptyString, part: WithheldPart })
+
 /** What a model spent beside the conversation. */
 export const Usage = Schema.TaggedStruct("Usage", { ...base, spent: Spending })
 
@@ -203,6 +207,7 @@ export const Item = Schema.Union(
   Compaction,
   BranchSummary,
   Edit,
+  Withheld,
   Usage,
   ModelChange,
   Title,

@@ -1,5 +1,6 @@
 /** Turns an entry into an item of a conversation. Spec: FM-16 in specs/formats.md. */
 import { Option, Predicate, Schema } from "effect"
+import { Withheld as WithheldPart } from "@daybook/log/domain/Message"
 import type * as Conversation from "../conversation/Conversation.ts"
 import { type AgentMessage, AgentUsage, type BlockContent, blocksOf, type MessageOf } from "./AgentMessage.ts"
 import type { Body, BodyOf } from "./Entry.ts"
@@ -211,6 +212,21 @@ const title = (base: Base, text: string | null | undefined): Conversation.Item =
 }
 
 /** The item of an entry. `keyOf` finds the record that an id names, as seen from this entry; null if there is none. */
+/** Of the states of extensions, Daybook's own. */
+const withheldIn = Schema.decodeUnknownOption(Schema.Struct({ targetId: Schema.NonEmptyString, part: WithheldPart }))
+
+const withheld = (
+  base: Base,
+  { customType, data }: BodyOf<"custom">,
+  keyOf: (id: string) => string | null
+): Conversation.Item => {
+  const found = customType === "daybook.withheld" ? Option.getOrUndefined(withheldIn(data)) : undefined
+  const target = found === undefined ? null : keyOf(found.targetId)
+  return found === undefined || target === null
+    ? { _tag: "Opaque", ...base }
+    : { _tag: "Withheld", ...base, target, part: found.part }
+}
+
 export const itemOf = (base: Base, body: Body | undefined, keyOf: (id: string) => string | null): Conversation.Item => {
   switch (body?.type) {
     case "message":
@@ -250,6 +266,7 @@ export const itemOf = (base: Base, body: Body | undefined, keyOf: (id: string) =
     case "reset_boundary":
       return { _tag: "Opaque", ...base, parent: null }
     case "custom":
+      return withheld(base, body, keyOf)
     case "thinking_level_change":
     case "ttsr_injection":
     case "session_init":

@@ -209,6 +209,20 @@ const edit = (place: RecordPlace, { data }: Of<"session.next.context.edited">): 
   }
 }
 
+/** A state of an extension to other tools: they show the model the part. */
+const withheld = (place: RecordPlace, { data }: Of<"session.next.part.withheld">): JsonObject => {
+  const { messageID, model, ...part } = data
+  const { id, providerID, variant } = model
+  return {
+    ...base("custom", place),
+    customType: "daybook.withheld",
+    data: {
+      targetId: place.keyOf(messageID) ?? messageID,
+      part: { ...part, model: { providerID, id, ...(variant === undefined ? {} : { variant }) } }
+    }
+  }
+}
+
 type Maker<Type extends Draft["type"]> = (
   place: RecordPlace,
   event: Of<Type>,
@@ -240,7 +254,7 @@ const makers: { readonly [Type in Draft["type"]]: Maker<Type> | undefined } = {
   "session.next.renamed": (place, { data }) => ({ ...base("session_info", place), name: data.title }),
   "session.next.labeled": label,
   "session.next.context.edited": edit,
-  "session.next.part.withheld": undefined,
+  "session.next.part.withheld": withheld,
   "session.created": undefined,
   "session.next.addressed": undefined,
   "session.next.moved": undefined,

@@ -126,6 +126,10 @@ const itemFrom = (event: Draft, events: ReadonlyArray<Draft>, base: Base, place:
       return { _tag: "Title", ...base, title: event.data.title }
     case "session.next.context.edited":
       return { _tag: "Edit", ...base, target: place.keyOf(event.data.messageID) ?? event.data.messageID }
+    case "session.next.part.withheld": {
+      const { messageID, ...part } = event.data
+      return { _tag: "Withheld", ...base, target: place.keyOf(messageID) ?? messageID, part }
+    }
     default:
       event satisfies EventIn<
         "about" | "prompts" | "steps" | "requests" | "texts" | "calls" | "compactions" | "tree" | "decisions" | "shells"

@@ -43,6 +43,8 @@ export type Dropped = Map<string, number>
 export class Grouping {
   readonly dropped: Dropped = new Map()
   private readonly waiting = new Map<string, SessionEvent>()
+  /** The prompts with an expansion. */
+  private readonly expanded = new Set<string>()
   private readonly shells = new Map<string, SessionEvent>()
   private step: { readonly messageID: string; readonly events: Array<SessionEvent> } | undefined
   private results: Array<SessionEvent> = []
@@ -118,6 +120,7 @@ export class Grouping {
     switch (event.type) {
       case "session.next.prompt.admitted":
         this.waiting.set(event.data.messageID, event)
+        if (event.data.prompt.expansion !== undefined) this.expanded.add(event.data.messageID)
         return []
       case "session.next.prompt.promoted": {
         const admitted = this.waiting.get(event.data.messageID)
@@ -170,9 +173,14 @@ export class Grouping {
       case "session.next.leaf.moved":
       case "session.next.prompted":
         return [groupOf(event)]
+      case "session.next.part.withheld": {
+        const { callID, index, messageID } = event.data
+        // No format holds the expansion of a prompt, to whose parts the index belongs.
+        const isLost = callID === undefined && index !== undefined && this.expanded.has(messageID)
+        return isLost ? this.drop(event) : [groupOf(event)]
+      }
       case "session.created":
       case "session.next.imported":
-      case "session.next.part.withheld":
       case "session.next.tool.input.ended":
       case "session.next.tool.progress":
       case "session.next.activity.started":

@@ -232,6 +232,8 @@ export class Conversion {
         return this.message(item, (id) => this.branchSummary(id, item))
       case "Edit":
         return this.edit(item)
+      case "Withheld":
+        return this.withheld(item)
       case "Usage":
         this.add(draft("session.next.imported", Drafts.charged(item.spent)))
         return this.hidden(item)
@@ -373,6 +375,15 @@ export class Conversion {
     this.goTo(this.tree.moveTo(item.parent))
     const from = this.seq + 1
     this.other([Drafts.edit(target, item)])
+    this.tree.grew(item.key, from, this.seq)
+  }
+
+  private withheld(item: Of<"Withheld">): void {
+    const messageID = this.tree.messageOf(item.target)
+    if (messageID === undefined) return this.hidden(item)
+    this.goTo(this.tree.moveTo(item.parent))
+    const from = this.seq + 1
+    this.other([draft("session.next.part.withheld", { messageID, ...item.part })])
     this.tree.grew(item.key, from, this.seq)
   }
 

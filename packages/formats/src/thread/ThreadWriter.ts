@@ -114,6 +114,9 @@ export const make = (id: ThreadID, head: Head): ThreadWriter => {
       case "Edit":
         drop("edit of the context")
         return []
+      case "Withheld":
+        drop("withheld part")
+        return []
       case "Usage":
         drop("usage")
         return []

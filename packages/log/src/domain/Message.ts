@@ -46,8 +46,8 @@ export type ContextEdit = typeof ContextEdit.Type
 
 // Defines the parts of messages that are withheld from a model, because its server refused them.
 
-/** What a refused part is; `input` is that of a call. */
-export const WithheldKind = Schema.Literal("image", "pdf", "text", "input")
+/** What a refused part is; `input` is that of a call, `thinking` all that of an answer, with what its server attached. */
+export const WithheldKind = Schema.Literal("image", "pdf", "text", "input", "thinking")
 export type WithheldKind = typeof WithheldKind.Type
 
 /** What an event says of a part of a message. */
@@ -67,7 +67,13 @@ export const withheldFields = {
 export const Withheld = Schema.Struct(withheldFields)
 export type Withheld = typeof Withheld.Type
 
-const kindNames = { image: "a picture", pdf: "a PDF document", text: "a text", input: "the input" } as const
+const kindNames = {
+  image: "a picture",
+  pdf: "a PDF document",
+  text: "a text",
+  input: "the input",
+  thinking: "its thinking"
+} as const
 
 /** The event in a sentence for people. */
 export const withheldText = ({ callID, kind, model, reason }: Withheld): string => {

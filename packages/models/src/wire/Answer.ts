@@ -21,28 +21,45 @@ export type UsageFacts = { readonly [K in (typeof counted)[number]]?: unknown }
 /** The usage of OpenAI's two protocols, and of the servers that follow them. */
 export const usageOf = (usage: Json): UsageFacts => {
   const details = record(usage["prompt_tokens_details"] ?? usage["input_tokens_details"])
-  const thinking = record(usage["completion_tokens_details"] ?? usage["output_tokens_details"])
+  const { reasoning_tokens: reasoning } = record(usage["completion_tokens_details"] ?? usage["output_tokens_details"])
+  const input = usage["prompt_tokens"] ?? usage["input_tokens"]
+  const output = usage["completion_tokens"] ?? usage["output_tokens"]
+  // xAI counts thinking beside the output: only the total tells.
+  const [said = 0, thought = 0] = [count(output), count(reasoning)]
+  const isApart = thought > 0 && count(usage["total_tokens"]) === (count(input) ?? 0) + said + thought
   return {
-    input: usage["prompt_tokens"] ?? usage["input_tokens"],
-    output: usage["completion_tokens"] ?? usage["output_tokens"],
-    reasoning: thinking["reasoning_tokens"],
-    cacheRead: details["cached_tokens"] ?? usage["cached_tokens"] ?? usage["prompt_cache_hit_tokens"],
-    cacheWrite: details["cache_write_tokens"]
+    input,
+    output: isApart ? said + thought : output,
+    reasoning,
+    cacheRead:
+      details["cached_tokens"] ??
+      usage["cached_tokens"] ??
+      usage["prompt_cache_hit_tokens"] ??
+      usage["cache_read_input_tokens"],
+    cacheWrite:
+      details["cache_write_tokens"] ?? details["cache_creation_tokens"] ?? usage["cache_creation_input_tokens"]
   }
 }
 
 /** Why answers end, in the words of all protocols. */
 const reasons: ReadonlyArray<readonly [Response.FinishReason, RegExp]> = [
   ["stop", /^(?:stop|end_turn|eos|eos_token|complete|stop_sequence)$/],
-  ["length", /^(?:length|max_tokens|max_output_tokens|model_length|model_context_window_exceeded)$/],
+  [
+    "length",
+    /^(?:length|max_tokens|max_(?:output|new|completion)_tokens|model_length|(?:model_)?context_\w+_exceeded)$/
+  ],
   ["tool-calls", /^(?:tool_calls|tool_use|function_call)$/],
   ["pause", /^pause_turn$/],
-  ["content-filter", /^(?:content_filter.*|safety|sensitive|refusal|recitation|blocklist|prohibited_content|spii)$/],
+  [
+    "content-filter",
+    /^(?:content[_-]filter.*|guardrail_intervened|safety|sensitive|refusal|recitation|blocklist|prohibited_content|spii)$/
+  ],
   ["content-filter", /^(?:model_armor|image_safety|image_prohibited_content|image_recitation)$/]
 ]
 
 /** Reasons that are errors: the server or the model failed, not the request. */
-const failed = /^(?:error|network_error|insufficient_system_resource)$/i
+const failed =
+  /^(?:error|abort(?:ed)?|cancel+ed|timeout|network_error|engine_overloaded|insufficient_system_resource|load)$/i
 const faults: ReadonlyMap<string, string> = new Map([
   ["missing_thought_signature", "the server misses a signature"],
   ["malformed_function_call", "the model wrote a call that the server could not read"],
@@ -101,8 +118,8 @@ export const inputText = (input: unknown): string =>
   Predicate.isString(input) ? input : Predicate.isNullable(input) ? "" : JSON.stringify(input)
 
 /**
- * A call's input: `{}` for none, the object in a string literal or a code block, of several the last one, else the JSON value; the
- * text itself if it is not JSON.
+ * A call's input: `{}` for none; the object in a string literal, a list of its own or a code block; of several the last one. What a
+ * template adds after it is not read. Else the JSON value; the text itself if it is not JSON.
  */
 const inputOf = (source: string): unknown => {
   if (source.trim() === "" || source.trim() === "null") return {}
@@ -111,9 +128,16 @@ const inputOf = (source: string): unknown => {
     const inner = parse(value)
     if (Predicate.isRecord(inner)) return inner
   }
+  if (Array.isArray(value) && value.length === 1 && Predicate.isRecord(value[0])) return value[0]
   if (value !== undefined) return value
   const { objects, rest } = objectsIn(source)
-  return /^(?:`+(?:json)?\s*)*$/.test(rest) ? (objects.at(-1) ?? source) : source
+  return /^(?:`+(?:json)?|[}\]]|<[/|]?\w+\|?>|\s)*$/.test(rest) ? (objects.at(-1) ?? source) : source
+}
+
+/** The input of a call that ended: servers lose its last bracket (SGLang with GLM). */
+const endedInput = (source: string): unknown => {
+  const input = inputOf(source)
+  return Predicate.isString(input) ? (parse(`${input}}`) ?? input) : input
 }
 
 export class Answer {
@@ -229,7 +253,7 @@ export class Answer {
     if (!providerExecuted) this.#called = true
     this.#parts.push(
       { type: "tool-params-end", id },
-      { type: "tool-call", id, name, params: inputOf(input), providerExecuted, ...withMetadata(metadata) }
+      { type: "tool-call", id, name, params: endedInput(input), providerExecuted, ...withMetadata(metadata) }
     )
   }
 
@@ -251,9 +275,12 @@ export class Answer {
 
   /** Counts, in any number of reports: the last one of each wins, unless it is zero after others. */
   usage(facts: UsageFacts): void {
+    // What the cache served or took is all of the input.
+    const isCached = (count(facts.cacheRead) ?? 0) + (count(facts.cacheWrite) ?? 0) > 0
     for (const name of counted) {
       const tokens = count(facts[name])
-      if (tokens !== undefined) this.#usage[name] = tokens || (this.#usage[name] ?? 0)
+      const isTrue = name === "freshInput" && isCached
+      if (tokens !== undefined) this.#usage[name] = isTrue ? tokens : tokens || (this.#usage[name] ?? 0)
     }
   }
 
@@ -275,7 +302,9 @@ export class Answer {
     }
     const known = reasons.find(([, pattern]) => pattern.test(word.toLowerCase()))?.[0] ?? otherwise
     this.#readHeld()
-    this.#reason = this.#refused ? "content-filter" : known
+    // A gateway's own end after the server's does not make a cut answer whole.
+    const isBad = this.#reason === "length" || this.#reason === "content-filter"
+    if (!isBad) this.#reason = this.#refused ? "content-filter" : known
     // At the output limit an open call may be cut: then its input is not what the model wanted.
     for (const key of this.openCalls) if (this.#reason !== "length" || this.isWhole(key)) this.complete(key)
   }

@@ -7,7 +7,7 @@ import { Predicate } from "effect"
 import type { Profile } from "../Profiles.ts"
 import { type Answer, usageOf } from "./Answer.ts"
 import { notedOn, resultText, urlOf } from "./History.ts"
-import { count, defined, idOf, type Json, list, many, record, text, wordsOf } from "./Json.ts"
+import { count, defined, filled, idOf, type Json, list, many, record, text, wordsOf } from "./Json.ts"
 import { limitOf, type Protocol, type Reader, type WireRequest, type WireTool } from "./Protocol.ts"
 
 // --- writing
@@ -94,18 +94,24 @@ const answerOf = (content: Prompt.AssistantMessage["content"], profile: Profile)
   const calls = content.filter((part): part is Prompt.ToolCallPart => part.type === "tool-call")
   const said = content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
   const thoughts = content.filter((part): part is Prompt.ReasoningPart => part.type === "reasoning")
-  const details = [...thoughts, ...calls].flatMap((part) => list(notedOn(part, "chat")["reasoning_details"]))
+  const attached = attachments.map((name) => {
+    const all = [...thoughts, ...calls].map((part) => notedOn(part, "chat")[name]).filter(Predicate.isNotUndefined)
+    return [name, all.length === 0 ? undefined : name === "reasoning_opaque" ? all.at(-1) : all.flatMap(list)] as const
+  })
   const { parts, ...fields } = thoughtsOf(thoughts, calls, profile)
   const words = said === "" ? (calls.length > 0 ? profile.noText : "") : said
   return defined({
     role: "assistant",
     content: parts === undefined ? words : [...parts, ...(said === "" ? [] : [{ type: "text", text: said }])],
     ...fields,
-    ...(details.length === 0 ? {} : { reasoning_details: details }),
+    ...defined(Object.fromEntries(attached)),
     tool_calls:
       calls.length === 0 ? undefined : calls.map((call, nth) => callOf(call, nth === 0 ? profile.signature : undefined))
   })
 }
+
+/** What servers attach to thinking: OpenRouter and MiniMax, LiteLLM, Copilot. */
+const attachments = ["reasoning_details", "thinking_blocks", "reasoning_opaque"] as const
 
 /** The thinking of an answer in the server's form: fields of the message, or parts of its content. */
 const thoughtsOf = (
@@ -162,16 +168,23 @@ const withMark = (message: Json): Json => {
 /** Fields of thinking, by server. */
 const fields = ["reasoning_content", "reasoning", "reasoning_text", "thinking"]
 
+/** Where the text of a detail of this type stands. */
+const textFields: Readonly<Record<string, string>> = {
+  "reasoning.text": "text",
+  "reasoning.summary": "summary",
+  thinking: "thinking"
+}
+
+/** The details of thinking that gateways send in pieces beside its text: signatures and encrypted parts go back as they came. */
 class Details {
   readonly #all: Array<Json> = []
 
   /** Adds a piece; pieces of one text have its type and index. Returns its words. */
   add(piece: Json): string {
     const last = this.#all.at(-1) ?? {}
-    const field = piece["type"] === "reasoning.summary" ? "summary" : "text"
+    const field = textFields[String(piece["type"])] ?? ""
     const words = text(piece[field]) ?? ""
-    const isText = piece["type"] === "reasoning.text" || piece["type"] === "reasoning.summary"
-    if (!isText || last["type"] !== piece["type"] || last["index"] !== piece["index"]) this.#all.push(piece)
+    if (field === "" || last["type"] !== piece["type"] || last["index"] !== piece["index"]) this.#all.push(piece)
     else {
       const whole = text(`${text(last[field]) ?? ""}${words}`)
       const present = Object.entries(piece).filter(([, value]) => !Predicate.isNullable(value))
@@ -180,10 +193,14 @@ class Details {
     return words
   }
 
-  /** Removes and returns what goes back; `words`: also the text, which came nowhere else. */
-  take(words: boolean): ReadonlyArray<Json> {
+  /** Removes and returns what goes back, if anything does; `words`: also the text, which came nowhere else. */
+  take(words: boolean): ReadonlyArray<Json> | undefined {
     const all = this.#all.splice(0)
-    return all.filter((one) => words || one["type"] !== "reasoning.text" || text(one["signature"]) !== undefined)
+    const kept = all.filter(
+      ({ signature, type }) =>
+        words || !/^(?:reasoning\.text|thinking)$/.test(String(type)) || text(signature) !== undefined
+    )
+    return kept.length === 0 ? undefined : kept
   }
 }
 
@@ -191,7 +208,8 @@ const read = (answer: Answer): Reader => {
   let current: string | undefined
   let nth = 0
   let speaking: "thoughts" | "words" | "calls" | undefined
-  const details = new Details()
+  const [details, blocks] = [new Details(), new Details()]
+  let opaque: string | undefined
   let field: string | undefined
 
   const thinks = (words: string | undefined, from: string): void => {
@@ -206,16 +224,23 @@ const read = (answer: Answer): Reader => {
     const from = fields.find((name) => wordsOf(delta[name]) !== undefined)
     if (from !== undefined) thinks(wordsOf(delta[from]), from)
     const words = list(delta["reasoning_details"]).map((piece) => details.add(record(piece)))
+    for (const block of list(delta["thinking_blocks"])) blocks.add(record(block))
+    opaque = text(delta["reasoning_opaque"]) ?? opaque
     if (from === undefined && (field === undefined || field === "reasoning_details"))
       thinks(text(words.join("")), "reasoning_details")
   }
 
   /** Keeps the details so far with the thinking, or the call, that they belong to; a text needs none. */
   const keepDetails = (): void => {
-    const kept = details.take(field === "reasoning_details")
+    const chat = filled({
+      reasoning_details: details.take(field === "reasoning_details"),
+      thinking_blocks: blocks.take(false),
+      reasoning_opaque: opaque
+    })
     const [call] = answer.openCalls
-    const metadata = { chat: { reasoning_details: kept } }
-    if (kept.length === 0) return
+    const metadata = chat && { chat }
+    opaque = undefined
+    if (metadata === undefined) return
     if (speaking === "thoughts") answer.say("reasoning", "", metadata)
     else if (call !== undefined) answer.call(call, { metadata })
   }
@@ -230,18 +255,31 @@ const read = (answer: Answer): Reader => {
   /** A text, or parts as Mistral sends them. */
   const content = (value: unknown): void => {
     for (const one of Array.isArray(value) ? value : [value]) {
-      const { thinking, type } = record(one)
+      const { refusal, thinking, type } = record(one)
       if (type === "thinking") thinks(wordsOf(thinking), "content")
+      else if (type === "refusal") refuses(refusal)
       else says(wordsOf(one))
     }
+  }
+
+  const refuses = (words: unknown): void => {
+    if (text(words) === undefined) return
+    answer.refuse()
+    says(text(words))
   }
 
   const keys = new Map<unknown, string>()
   const ids = new Map<string, string>()
 
-  /** The key of the call that a piece belongs to: by index, else the last one. Some servers give all calls one index, or no id. */
+  /**
+   * The key of the call that a piece belongs to: of the open call with its id, else by index, else the last one. Some servers give
+   * all calls one index, or no id, or the pieces of one call two indices.
+   */
   const keyOf = (index: number | undefined, id: string | undefined, name: string | undefined): string => {
-    const known = index === undefined ? current : keys.get(index)
+    const same = id === undefined ? undefined : answer.openCalls.find((open) => ids.get(open) === id)
+    if (same !== undefined && !answer.isWhole(same)) return same
+    const isMore = id === undefined && name === undefined && current !== undefined && !answer.isWhole(current)
+    const known = index === undefined ? current : (keys.get(index) ?? (isMore ? current : undefined))
     const another =
       name !== undefined &&
       known !== undefined &&
@@ -278,10 +316,7 @@ const read = (answer: Answer): Reader => {
   const delta = (value: Json): void => {
     thoughts(value)
     content(value["content"])
-    if (text(value["refusal"]) !== undefined) {
-      answer.refuse()
-      says(text(value["refusal"]))
-    }
+    refuses(value["refusal"])
     for (const one of many(value["tool_calls"])) call(one)
     if (Predicate.isRecord(value["function_call"])) call({ function: value["function_call"] })
   }
@@ -289,17 +324,24 @@ const read = (answer: Answer): Reader => {
   return (chunk) => {
     answer.identity(chunk["id"], chunk["model"])
     const choices = many(chunk["choices"]).map(record)
-    const choice = choices.find(({ index }) => (count(index) ?? 0) === 0) ?? {}
-    const counts = [chunk["usage"], choice["usage"], record(chunk["x_groq"])["usage"], timed(record(chunk["timings"]))]
+    // Of several answers the first is read. Copilot divides it between choices of one index.
+    const parts = choices.filter(({ index }) => (count(index) ?? 0) === 0)
+    const last = parts.at(-1) ?? {}
+    const counts = [chunk["usage"], last["usage"], record(chunk["x_groq"])["usage"], timed(record(chunk["timings"]))]
     const usage = counts.find(Predicate.isRecord)
     if (usage !== undefined) answer.usage(usageOf(usage))
     // MiniMax ends a stream with the whole message; the older completions have a text.
-    const message = answer.begun ? undefined : choice["message"]
-    delta(record(choice["delta"] ?? message ?? { content: choice["text"] }))
-    const reason = text(choice["finish_reason"])
+    const hasBegun = answer.begun
+    for (const choice of parts) {
+      const message = hasBegun ? undefined : choice["message"]
+      delta(record(choice["delta"] ?? message ?? { content: choice["text"] }))
+    }
+    const reason = text(last["finish_reason"])
     if (reason === undefined || reason === "null") return
     keepDetails()
-    answer.finish(reason, record(choice["error"]))
+    // OpenRouter's own reason may hide that the server behind it failed.
+    for (const word of [text(last["native_finish_reason"]), reason])
+      if (word !== undefined) answer.finish(word, record(last["error"]))
   }
 }
 

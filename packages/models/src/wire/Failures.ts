@@ -6,7 +6,7 @@ import * as AiError from "@effect/ai/AiError"
 import { Option, Predicate, Redacted } from "effect"
 import { refusalIn } from "@daybook/core/http/SameOrigin"
 import { redactSecrets } from "@daybook/log/support/Redaction"
-import { count, defined, type Json, many, parse, record, text } from "./Json.ts"
+import { count, defined, type Json, many, parse, record, text, wordsOf } from "./Json.ts"
 
 /** Whose errors these are, and the values that they must not show. */
 export interface Owner {
@@ -109,7 +109,9 @@ export const errorIn = (event: Json, name = ""): unknown => {
   const code = event["code"] ?? error_code
   const error = event["error"] ?? record(many(choices)[0])["error"]
   if (Predicate.isRecord(error) && Object.keys(error).length > 0) return error
-  if (text(error) !== undefined) return { message: error }
+  if (text(error) !== undefined) return defined({ message: error, code, status: event["status"] })
+  const [first] = Array.isArray(event["errors"]) ? event["errors"] : []
+  if (Predicate.isRecord(first)) return first
   if (type === "error" || object === "error" || name === "error")
     return { ...event, message: text(message) ?? "the server reported an error" }
   const base = record(base_resp)
@@ -117,7 +119,7 @@ export const errorIn = (event: Json, name = ""): unknown => {
     return { code: `status ${String(base["status_code"])}`, message: base["status_msg"] }
   const words = text(msg) ?? text(message) ?? text(detail) ?? text(error_msg)
   if (words === undefined || Array.isArray(choices) || type !== undefined) return undefined
-  return success === false || detail !== undefined || (count(code) ?? 0) > 0
+  return success === false || error === true || detail !== undefined || (count(code) ?? 0) > 0
     ? { code: String(code ?? ""), message: words }
     : undefined
 }
@@ -126,7 +128,10 @@ export const errorIn = (event: Json, name = ""): unknown => {
 export const notAnAnswer = (body: string): { readonly code: string; readonly message: string } => {
   const [, title] = /<title[^>]*>\s*([^<]{1,200})/i.exec(body.slice(0, 10_000)) ?? []
   const page = `an HTML page${title === undefined ? "" : ` (${title.trim()})`}`
-  const other = Predicate.isRecord(parse(body)) ? "JSON that is no answer" : "text that is not JSON"
+  const json = parse(body)
+  const words = wordsOf(record(json)["message"] ?? record(json)["msg"])?.slice(0, 200)
+  const about = words === undefined ? "" : ` (${words})`
+  const other = Predicate.isRecord(json) ? `JSON that is no answer${about}` : "text that is not JSON"
   const what = /^\s*</.test(body) ? page : body.trim() === "" ? "an empty body" : other
   return { code: "not_an_answer", message: `the server sent ${what} instead of an answer: check its address` }
 }

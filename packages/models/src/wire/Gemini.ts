@@ -3,7 +3,7 @@
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Predicate } from "effect"
-import type { Answer } from "./Answer.ts"
+import type { Answer, UsageFacts } from "./Answer.ts"
 import { base64Of, notedOn, resultText, urlOf } from "./History.ts"
 import { count, defined, filled, type Json, many, record, text } from "./Json.ts"
 import type { Protocol, Reader, WireRequest, WireTool } from "./Protocol.ts"
@@ -191,6 +191,7 @@ const read = (answer: Answer): Reader => {
   const call = (value: Json, signature: string | undefined): void => {
     const { args, name } = value
     const id = text(value["id"])
+    if (name === undefined && args === undefined) return
     // A call that is sent again, with the same id, is the same call.
     const once = JSON.stringify([id, name, args])
     if (id !== undefined && seen.has(once)) return
@@ -227,12 +228,18 @@ const read = (answer: Answer): Reader => {
   }
 }
 
-const usageOf = (usage: Json) => ({
-  input: sum(field(usage, "promptTokenCount"), field(usage, "toolUsePromptTokenCount")),
-  output: sum(field(usage, "candidatesTokenCount"), field(usage, "thoughtsTokenCount")),
-  reasoning: field(usage, "thoughtsTokenCount"),
-  cacheRead: field(usage, "cachedContentTokenCount")
-})
+const usageOf = (usage: Json): UsageFacts => {
+  const input = sum(field(usage, "promptTokenCount"), field(usage, "toolUsePromptTokenCount"))
+  const output = sum(field(usage, "candidatesTokenCount"), field(usage, "thoughtsTokenCount"))
+  const total = count(field(usage, "totalTokenCount")) ?? 0
+  return {
+    input,
+    // Later reports may leave thinking out of all but the total.
+    output: output && Math.max(output, total - (input ?? 0)),
+    reasoning: field(usage, "thoughtsTokenCount"),
+    cacheRead: field(usage, "cachedContentTokenCount")
+  }
+}
 
 const sum = (...counts: ReadonlyArray<unknown>): number | undefined => {
   const known = counts.map(count).filter(Predicate.isNotUndefined)

@@ -345,27 +345,24 @@ const read = (answer: Answer): Reader => {
     if (reason !== undefined) answer.finish(reason)
   }
 
+  /** A message, which is empty at its start. */
   const message = (value: Json): void => {
+    const { content } = value
     answer.identity(value["id"], value["model"])
     answer.usage(usageOf(record(value["usage"])))
-  }
-
-  const whole = (body: Json): void => {
-    const { content } = body
-    message(body)
     const blocks = Predicate.isString(content) ? [{ type: "text", text: content }] : list(content).map(record)
     for (const [index, block] of blocks.entries()) {
       begin(index, block)
       end(index)
     }
-    finished(body)
-    answer.end(answer.begun)
+    finished(value)
   }
 
   return (event, name) => {
     switch ("content" in event ? "message" : (event["type"] ?? name)) {
       case "message":
-        return whole(event)
+        message(event)
+        return answer.end(answer.begun)
       case "message_start":
         return message(record(event["message"]))
       case "content_block_start":

@@ -41,11 +41,13 @@ export const wireNames = (tools: ReadonlyArray<Tool.Any>): WireNames => {
     toWire: (name) => aliases.get(name) ?? plain(name),
     fromWire: (given, byProvider) => {
       if (byProvider) return hosted.get(given) ?? given
-      // Templates add a namespace, a channel, or blanks.
-      const bare = given
-        .trim()
-        .replace(/<\|.*$/s, "")
+      // Templates add a namespace, a number, a channel, a tag, quotes, or blanks.
+      const [, recipient = given] = /\bto=([^\s<]+)/.exec(given) ?? []
+      const bare = recipient
+        .replace(/<.*$/s, "")
+        .replaceAll(/^["'\s]+|["'\s]+$/g, "")
         .replace(/^(?:functions|default_api|tools)[.:]/, "")
+        .replace(/:\d+$/, "")
       const name = taken.has(given) || !taken.has(bare) ? given : bare
       return originals.get(name) ?? name
     }

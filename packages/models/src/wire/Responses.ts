@@ -200,6 +200,8 @@ interface Item {
   done: boolean
   /** The text received of each block, or of a call's input. */
   readonly received: Map<string, string>
+  /** The block of each part, by its group and position. */
+  readonly parts: Map<string, string>
   /** What its announcement holds: used if no later event does. */
   announced: Json
 }
@@ -232,9 +234,13 @@ const note = (item: Item, mark: Mark): Item => {
 /** Whether two facts do not contradict each other. */
 const agree = (a: unknown, b: unknown): boolean => a === undefined || b === undefined || a === b
 
-/** `response.output_text.delta`: what grows, and whether the event holds a piece or the whole. */
+/** `response.output_text.delta`: what grows, and whether the event announces it, or holds a piece or the whole. */
 const growth =
-  /^response\.(content|output|refusal|reasoning_summary|reasoning|function_call_arguments)(?:_text|_part)?\.(delta|done)$/
+  /^response\.(content|output|refusal|reasoning_summary|reasoning|function_call_arguments)(?:_text|_part)?\.(added|delta|done)$/
+type Phase = "added" | "delta" | "done"
+
+/** A response that goes on: it holds no output yet. */
+const going = /^(?:queued|in_progress)$/
 
 class ResponsesReader {
   readonly #answer: Answer
@@ -249,7 +255,7 @@ class ResponsesReader {
   event(event: Json, name: string): void {
     const type = text(event["type"]) ?? name
     const [, what, phase] = growth.exec(type) ?? []
-    if (what !== undefined) return this.#grow(what, event, phase === "done")
+    if (what !== undefined) return this.#grow(what, event, phase === "added" || phase === "done" ? phase : "delta")
     const item = record(event["item"])
     if (/^response\.(?:completed|incomplete|failed|cancelled|done)$/.test(type)) return this.#end(event, type)
     if (type === "response.output_item.added") return this.#begin(item, markOf(event, item))
@@ -258,7 +264,8 @@ class ResponsesReader {
       return this.#settle(this.#itemOf(kind, markOf(event, item)), item)
     }
     const { id, model } = record(event["response"])
-    if (event["object"] === "response" || Array.isArray(event["output"])) this.#end({ response: event }, type)
+    const isWhole = event["object"] === "response" || Array.isArray(event["output"])
+    if (isWhole && !going.test(String(event["status"]))) this.#end({ response: event }, type)
     else this.#answer.identity(id, model)
   }
 
@@ -296,6 +303,7 @@ class ResponsesReader {
       at: undefined,
       done: false,
       received: new Map(),
+      parts: new Map(),
       announced: {}
     }
     this.#items.push(item)
@@ -313,22 +321,33 @@ class ResponsesReader {
     if (kind === "hosted") this.#callHosted(item, announced)
   }
 
-  #grow(what: string, event: Json, whole: boolean): void {
+  #grow(what: string, event: Json, phase: Phase): void {
     const part = record(event["part"])
     const given = event["delta"] ?? event["text"] ?? event["refusal"] ?? part["text"] ?? part["refusal"]
     const words = wordsOf(given) ?? ""
     if (what === "function_call_arguments") {
       const item = this.#itemOf("call", markOf(event, {}))
-      if (whole) this.#endInput(item, event["arguments"])
+      if (phase === "done") this.#endInput(item, event["arguments"])
       else this.#receive(item, "input", inputText(event["delta"]))
-    } else if (words !== "") {
+    } else if (words !== "" || phase === "added") {
       const isThought = what.startsWith("reasoning") || part["type"] === "reasoning_text"
       const item = this.#itemOf(isThought ? "reasoning" : "text", markOf(event, {}))
       const group = what === "reasoning_summary" ? "summary" : "content"
-      const key = `${group} ${String(event["summary_index"] ?? event["content_index"] ?? 0)}`
+      const index = event["summary_index"] ?? event["content_index"] ?? 0
       if (what === "refusal" || part["type"] === "refusal") this.#answer.refuse()
-      this.#receive(item, key, whole ? restOf(words, item.received.get(key)) : words)
+      this.#receivePart(item, group, index, words, phase)
     }
+  }
+
+  /**
+   * Receives a text of a part. A part that is not announced goes on where the one before it ended: vLLM gives each piece another
+   * position. A whole text may then be that of several parts.
+   */
+  #receivePart(item: Item, group: string, index: unknown, words: string, phase: Phase): void {
+    const name = `${group} ${String(index)}`
+    const key = item.parts.get(name) ?? (phase === "added" ? name : blockOf(item, name, words, phase))
+    item.parts.set(name, key)
+    this.#receive(item, key, phase === "done" ? restOf(words, item.received.get(key)) : words)
   }
 
   #receive(item: Item, key: string, piece: string): void {
@@ -351,8 +370,7 @@ class ResponsesReader {
     const from = [...textsIn(value["summary"]), ...textsIn(value["content"])].length > 0 ? value : item.announced
     const group = textsIn(from["summary"]).length > 0 ? "summary" : "content"
     for (const [index, words] of textsIn(from[group]).entries()) {
-      const key = `${group} ${index}`
-      this.#receive(item, key, restOf(words, item.received.get(key)))
+      this.#receivePart(item, group, index, words, "done")
     }
     if (list(from["content"]).some((part) => record(part)["type"] === "refusal")) this.#answer.refuse()
     const encryptedContent = text(value["encrypted_content"]) ?? text(item.announced["encrypted_content"])
@@ -411,14 +429,14 @@ class ResponsesReader {
 
   #end(event: Json, type: string): void {
     const response = record(event["response"] ?? event)
-    const { error, status } = response
+    const { error, incomplete_details: details, status } = response
     this.#answer.identity(response["id"], response["model"])
-    if (/failed|cancelled/.test(`${type} ${String(status)}`)) {
+    if (/failed|cancelled/.test(`${type} ${String(status)}`) || text(record(error)["message"]) !== undefined) {
       const { code, message = text(error), type: kind } = record(error)
       return this.#answer.fail({ code: code ?? kind ?? "server_error", message: message ?? "the response failed" })
     }
     this.#settleAll(list(response["output"]).map(record))
-    const cut = record(response["incomplete_details"])["reason"]
+    const cut = text(details) ?? record(details)["reason"]
     const isCut = text(cut) !== undefined || type === "response.incomplete" || status === "incomplete"
     // What has no end of its own ends here.
     for (const item of this.#items) if (!isCut && item.kind !== "hosted") this.#settle(item, {})
@@ -457,6 +475,13 @@ const streamed = (items: ReadonlyArray<Item>, value: Json): Item | undefined => 
 }
 
 const receivedOf = (item: Item): string => [...item.received.values()].join("")
+
+/** The block of a part that was not announced. */
+const blockOf = ({ received }: Item, name: string, words: string, phase: Phase): string => {
+  if (!name.startsWith("content")) return name
+  const last = [...received.keys()].findLast((key) => key.startsWith("content"))
+  return last !== undefined && (phase === "delta" || received.get(last) === words) ? last : name
+}
 
 /** The rest of a whole text after what was received of it; nothing if it is another text. */
 const restOf = (whole: string, received = ""): string =>

@@ -15,13 +15,18 @@ interface Section {
   readonly closing: RegExp
 }
 
-const tag = /^<(\/?)(think|thinking|thought|reasoning|seed:think)>/
+/** Also in the brackets of Magistral and of Kimi. */
+const tag = /^([<[◁])(\/?)(think|thinking|thought|reasoning|seed:think|THINK)([>\]▷])/
 const channel = /^(?:<\|start\|>\w*)?<\|channel\|>(\w*)[^|]{0,80}(?:<\|constrain\|>\w*)?<\|message\|>/
-const channelEnd = /<\|(?:end|return|call)\|>/
+/** The channels of Gemma 4. */
+const gemmaChannel = /^<\|channel>(\w*)\n/
+const channelEnd = /<\|(?:end|return|call)\|>|<channel\|>/
 /** The beginning of a tag, or of the head of a channel. */
-const begun = /^(?:<\/?[a-z:]*|<\|[^]{0,200})?$/
+const begun = /^(?:[<[◁]\/?[a-zA-Z:]*|<\|[^]{0,200})?$/
 /** The end of a text that may begin a closing. */
-const closes = /<[^<>]{0,15}$/
+const closes = /[<[◁][^<>[\]◁▷]{0,15}$/
+
+const escaped = (text: string): string => text.replaceAll(/[[\]]/g, "\\$&")
 
 export class Tags {
   /** Text that may be a part of a tag. */
@@ -53,13 +58,15 @@ export class Tags {
   /** Reads an opening; false if more is needed, or the text is plain. */
   #opens(pieces: Array<Piece>): boolean {
     const text = this.#held.trimStart()
-    const [opening, slash, name] = tag.exec(text) ?? []
-    const [head, channelName] = channel.exec(text) ?? []
+    const [opening, left = "", slash, name, right = ""] = tag.exec(text) ?? []
+    const [head, channelName] = channel.exec(text) ?? gemmaChannel.exec(text) ?? []
     if (opening !== undefined) {
       // A closing alone: a template opened the tag in the prompt.
-      this.#section = slash === "" ? { kind: "reasoning", closing: new RegExp(`</${name}>`) } : undefined
+      const closing = new RegExp(`${escaped(left)}/${name}${escaped(right)}`)
+      this.#section = slash === "" ? { kind: "reasoning", closing } : undefined
     } else if (head !== undefined) {
-      this.#section = { kind: channelName === "analysis" ? "reasoning" : "text", closing: channelEnd }
+      const isThought = channelName === "analysis" || channelName === "thought"
+      this.#section = { kind: isThought ? "reasoning" : "text", closing: channelEnd }
     } else {
       if (begun.test(text)) return false
       pieces.push({ kind: "text", words: this.#tagged ? text : this.#held })
