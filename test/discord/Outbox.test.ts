@@ -1,6 +1,7 @@
 /** Posts exactly once, through lost replies, restarts and moved clocks. Spec: DI-10..DI-15 in specs/discord.md. */
 import { assert, describe } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
+import { hastily } from "../support/HastyClock.ts"
 import { says, ScriptedModel } from "../support/ScriptedModel.ts"
 import type { Fault } from "./support/Faults.ts"
 import * as People from "./support/People.ts"
@@ -96,7 +97,7 @@ describe("the outbox", () => {
       const second = yield* Effect.flip(Effect.scoped(Served.services(at)))
       assert.strictEqual(second._tag, "OutboxFailed")
       assert.include(second.message, "another bot uses this outbox")
-    })
+    }).pipe(hastily)
   )
 
   Served.law("DI-25: an answer that mentions everyone pings nobody", () =>

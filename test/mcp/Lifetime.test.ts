@@ -347,19 +347,4 @@ describe("the scope of the servers", () => {
       assert.isFalse(existsSync(started))
     })
   )
-
-  it.scoped("MC-4: its end ends their processes, even one that does not listen", () =>
-    Effect.gen(function* () {
-      const folder = yield* temporaryFolder
-      const lifeline = yield* makeLifeline(folder)
-      const deaf =
-        "process.on('SIGTERM', () => {}); setInterval(() => {}, 1e6);" +
-        `require('node:fs').writeSync(require('node:fs').openSync(${JSON.stringify(join(folder, "life"))}, 'w'), 'here')`
-      const scope = yield* Scope.make()
-      yield* Scope.extend(makeMcp({ deaf: { command: process.execPath, args: ["-e", deaf] } }), scope)
-      assert.strictEqual(yield* lifeline.first, "here")
-      yield* Scope.close(scope, Exit.void)
-      yield* lifeline.ended
-    })
-  )
 })

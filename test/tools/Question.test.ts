@@ -9,6 +9,7 @@ import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { dataOf, resultsIn } from "../runner/support/Runs.ts"
 import { eventTypes, newSession, open, runtime, say, scene, temporaryFolder } from "../support/Harness.ts"
+import { hastily } from "../support/HastyClock.ts"
 import { giveFileTo, goneOwner } from "../support/Owners.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 
@@ -104,7 +105,7 @@ it.scopedLive("TO-82: an answer that another process on the same database gives 
     const [[, result] = []] = resultsIn(yield* model.request)
     assert.include(JSON.stringify(result), "red")
     yield* Context.get(here, Sessions).wait(id)
-  })
+  }).pipe(hastily)
 )
 
 it.effect("TO-5: a dismissed question stops the run, and nothing more is asked of the model", () =>
@@ -186,7 +187,7 @@ it.scopedLive("TO-84: two processes that answer at once: one is taken, and the m
     const [[, result] = []] = resultsIn(yield* model.request)
     assert.include(JSON.stringify(result), `answer-${came.findIndex(Either.isRight)}`)
     yield* Context.get(here, Sessions).wait(id)
-  })
+  }).pipe(hastily)
 )
 
 it.effect("TO-85: answers have to be as many as the questions, and within their bounds; the question stays open", () =>

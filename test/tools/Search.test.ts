@@ -166,7 +166,7 @@ describe("grep", () => {
         folder,
         files: ["a", "b", "c"],
         pattern: { source: "^(a|aa)+$|^aaa!$", flags: "", multiline: false },
-        millis: 3_000
+        millis: 1_500
       })
       assert.deepStrictEqual(result.matches, [{ file: "a", line: 1, text: "aaa!" }])
       assert.strictEqual(result.stoppedIn, "b")

@@ -1,7 +1,8 @@
 /** Tables of what servers were reported to send, and of what it is read as, over real HTTP. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Either } from "effect"
+import { Effect, Either, identity } from "effect"
 import { classifyError } from "../../../packages/core/src/model/ProviderError.ts"
+import { hasty } from "../../support/HastyClock.ts"
 import { answer, type Api, connect, only, type Part, textOf, tool } from "./Client.ts"
 import type { Reply } from "./Server.ts"
 
@@ -95,7 +96,7 @@ export const reported = (api: Api | "gemini", model: string, ...tables: Readonly
             check(factsOf(result.right), expected)
             if (expected.error === undefined) isBalanced(result.right)
           }
-        })
+        }).pipe(reply.ending === "silence" ? Effect.withClock(hasty(4)) : identity)
       )
     }
   })

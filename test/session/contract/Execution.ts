@@ -6,6 +6,7 @@ import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { eventTypes, newSession, type Runtimes, say, temporaryFolder, userTexts } from "../../support/Harness.ts"
+import { hastily } from "../../support/HastyClock.ts"
 import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
 
 const atWork = Effect.gen(function* () {
@@ -119,7 +120,7 @@ export const execution = ({ open, runtime }: Runtimes) => {
           }),
           one
         )
-      })
+      }).pipe(hastily)
   )
 
   it.scopedLive("CO-1: a wake waits for another process's drain; a resume is refused with its owner", () =>
@@ -150,7 +151,7 @@ export const execution = ({ open, runtime }: Runtimes) => {
       const types = yield* Effect.provide(eventTypes(id), two)
       assert.strictEqual(types.filter((type) => type === "session.next.step.ended").length, 2)
       assert.strictEqual(yield* there.model.pending, 0)
-    })
+    }).pipe(hastily)
   )
 
   it.scopedLive("PR-6: a wake with promoted work only asks no model; resume asks it, with nothing waiting", () =>

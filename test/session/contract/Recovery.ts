@@ -8,6 +8,7 @@ import * as Daybook from "../../../packages/embedded/src/Daybook.ts"
 import * as OwnerRows from "../../../packages/log/src/coordination/OwnerRows.ts"
 import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { eventTypes, newSession, type Runtimes, say, scene, temporaryFolder, userTexts } from "../../support/Harness.ts"
+import { hastily } from "../../support/HastyClock.ts"
 import { giveFileTo, goneOwner, renewing, stranger } from "../../support/Owners.ts"
 import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
 
@@ -278,7 +279,7 @@ export const recovery = ({ open, runtime }: Runtimes) => {
         assert.deepStrictEqual(yield* sessions.interrupted, [])
         assert.strictEqual(yield* (yield* ScriptedModel).pending, 0)
       }).pipe(Effect.provide(runtime({ filename: copy, recovery: "resume" })))
-    })
+    }).pipe(hastily)
   )
 
   it.scopedLive("PR-6: a wake after a death does not repeat promoted work; it takes what waits", () =>

@@ -8,6 +8,7 @@ import { ActivityID, MessageID, type SessionID } from "../../../packages/log/src
 import { draft } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { eventTypes, newSession, type Runtimes, say, temporaryFolder, userTexts } from "../../support/Harness.ts"
+import { hastily } from "../../support/HastyClock.ts"
 import { holdingAt } from "../../support/Holding.ts"
 import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
 
@@ -141,7 +142,7 @@ export const stopping = ({ open, runtime }: Runtimes) => {
         [second, "completed"]
       ])
       assert.strictEqual(yield* there.model.pending, 0)
-    })
+    }).pipe(hastily)
   )
 
   /** What a process leaves that dies in the middle of a tool's call. */
@@ -212,7 +213,7 @@ export const stopping = ({ open, runtime }: Runtimes) => {
           after + 3
         )
       }
-    })
+    }).pipe(hastily)
   )
 
   it.scopedLive("EX-E10: a session that somebody alive works on is left alone, here and elsewhere", () =>
@@ -232,7 +233,7 @@ export const stopping = ({ open, runtime }: Runtimes) => {
       yield* here.sessions.wait(id)
       const [outcome] = yield* Effect.provide(outcomes(id), one)
       assert.strictEqual(outcome?.[1], "completed")
-    })
+    }).pipe(hastily)
   )
 
   it.scopedLive("EX-E10: with nothing to settle nothing is written", () =>

@@ -6,7 +6,7 @@ import { mkdir } from "node:fs/promises"
 import { dirname } from "node:path"
 import * as Reactivity from "@effect/experimental/Reactivity"
 import type * as SqlClient from "@effect/sql/SqlClient"
-import { Effect, Predicate, Schema, type Scope } from "effect"
+import { Effect, Predicate, Schedule, Schema, type Scope } from "effect"
 import * as Connection from "@daybook/log/storage/Connection"
 import { immediately } from "@daybook/log/storage/Transaction"
 import { makePrivate } from "@daybook/log/storage/PrivateFile"
@@ -56,8 +56,11 @@ const schema = [
 const pragma = (sql: SqlClient.SqlClient, name: string) =>
   Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
 
+/** Waits at most two seconds for the lock of a bot that is ending, without blocking this process. */
+const afterTheLast = Schedule.intersect(Schedule.spaced("50 millis"), Schedule.recurs(40))
+
 const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename: string) {
-  yield* sql`PRAGMA busy_timeout = 2000`
+  yield* sql`PRAGMA busy_timeout = 0`
   yield* sql`PRAGMA locking_mode = EXCLUSIVE`
   yield* sql`PRAGMA journal_mode = WAL`
   // An attempt that a power cut forgets would be repeated.
@@ -75,13 +78,19 @@ const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename:
   yield* sql`UPDATE consumer SET one = 1`
 })
 
+const causeOf = (error: unknown) => (Predicate.hasProperty(error, "cause") ? error.cause : error)
+
+const isLocked = (error: unknown): boolean => {
+  const cause = causeOf(error)
+  return Predicate.hasProperty(cause, "code") && String(cause.code).startsWith("SQLITE_BUSY")
+}
+
 export const failed =
   (filename: string) =>
   (error: unknown): OutboxFailed => {
     if (error instanceof OutboxFailed) return error
-    const cause = Predicate.hasProperty(error, "cause") ? error.cause : error
-    const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : ""
-    if (code.startsWith("SQLITE_BUSY")) return new OutboxFailed({ filename, details: "another bot uses this outbox" })
+    const cause = causeOf(error)
+    if (isLocked(error)) return new OutboxFailed({ filename, details: "another bot uses this outbox" })
     return new OutboxFailed({ filename, details: cause instanceof Error ? cause.message : String(cause) })
   }
 
@@ -91,7 +100,7 @@ export const open = (filename: string): Effect.Effect<SqlClient.SqlClient, Outbo
     yield* Effect.tryPromise(() => mkdir(dirname(filename), { recursive: true, mode: 0o700 }))
     yield* Effect.promise(() => makePrivate(filename))
     const { client: sql } = yield* Connection.open({ filename })
-    yield* prepare(sql, filename)
+    yield* Effect.retry(prepare(sql, filename), { while: isLocked, schedule: afterTheLast })
     return sql
   }).pipe(
     // The driver throws if it cannot open a file or prepare a statement.
