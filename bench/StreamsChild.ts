@@ -5,6 +5,7 @@
  */
 import { createServer, request as ask } from "node:http"
 import type { AddressInfo } from "node:net"
+import { readFileSync, writeFileSync } from "node:fs"
 import { createInterface } from "node:readline"
 import Sqlite from "better-sqlite3"
 import { Effect, Layer, Redacted } from "effect"
@@ -20,7 +21,7 @@ const [side, filename = "", modelPort = "", token = ""] = process.argv.slice(2)
 const modelServer = `http://127.0.0.1:${modelPort}/v1`
 
 const ours = Effect.gen(function* () {
-  Garbage.bound()
+  yield* Garbage.started
   const limits = { rate: 1_000_000 }
   const listener = { token: AccessToken.make(token), version: "bench", host: "127.0.0.1", port: 0, limits }
   const { url } = yield* HttpServing.serve(listener)
@@ -73,10 +74,17 @@ const floor = () => {
   server.listen(0, "127.0.0.1", () => say(`port ${(server.address() as AddressInfo).port}`))
 }
 
+/** The most bytes that were resident since the last call. `maxRSS` would begin with those of the process that started this one. */
+const resident = (): number => {
+  const peak = /VmHWM:\s+(\d+) kB/.exec(readFileSync("/proc/self/status", "utf8"))?.[1]
+  writeFileSync("/proc/self/clear_refs", "5")
+  return Number(peak) * 1_024
+}
+
 createInterface(process.stdin)
   .on("line", () => {
     const { system, user } = process.cpuUsage()
-    say(JSON.stringify({ cpu: system + user, resident: process.resourceUsage().maxRSS * 1_024 }))
+    say(JSON.stringify({ cpu: system + user, resident: resident() }))
   })
   // The parent has ended.
   .on("close", () => process.exit(0))

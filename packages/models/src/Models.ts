@@ -28,6 +28,7 @@ import { isServer, type Options, type Provider, type Ref, type WireProvider } fr
 import { catalogueName } from "./Servers.ts"
 import { defined, record } from "./wire/Json.ts"
 import { baseOf, type Protocol } from "./wire/Protocol.ts"
+import { spanned } from "@daybook/log/support/Spans"
 
 /** The options from the environment (MD-36), and with the providers of a person's configuration (MD-725). */
 export { environment as fromEnvironment, environmentWith as fromConfiguration } from "./Environment.ts"
@@ -54,17 +55,20 @@ export const make = Effect.fn("Models.make")(function* (options: Options) {
     lookup: (ref: Ref) => build(options, ref)
   })
   const windowed = yield* Listing.makeWindows(options)
-  const resolve = Effect.fn("Models.resolve")(function* (
-    asked: Ref | undefined,
-    settings: RequestSettings = {}
-  ): Effect.fn.Return<ResolvedModel, ModelResolutionError> {
-    const ref = asked ?? options.default
-    if (ref === undefined) return yield* new ModelNotSelected(defined({ hint: options.defaultHint }))
-    const variant = ref.variant === "default" ? undefined : ref.variant
-    const { configure, info, ...resolved } = yield* clients.get(Data.struct(defined({ ...ref, variant })))
-    const model = configure === undefined ? resolved.model : yield* configure(settings)
-    return { ...resolved, info: yield* windowed({ ...info, ref }), model }
-  })
+  const resolve = spanned(
+    "Models.resolve",
+    Effect.fnUntraced(function* (
+      asked: Ref | undefined,
+      settings: RequestSettings = {}
+    ): Effect.fn.Return<ResolvedModel, ModelResolutionError> {
+      const ref = asked ?? options.default
+      if (ref === undefined) return yield* new ModelNotSelected(defined({ hint: options.defaultHint }))
+      const variant = ref.variant === "default" ? undefined : ref.variant
+      const { configure, info, ...resolved } = yield* clients.get(Data.struct(defined({ ...ref, variant })))
+      const model = configure === undefined ? resolved.model : yield* configure(settings)
+      return { ...resolved, info: yield* windowed({ ...info, ref }), model }
+    })
+  )
   return ModelResolver.of({ resolve })
 })
 

@@ -12,6 +12,7 @@ import { warnOnce } from "../support/WarnOnce.ts"
 import { notCounting, ProjectTrust, type Trust } from "../trust/ProjectTrust.ts"
 import { type NamedDefinition, parseAgentFile, projectAgent, userAgent } from "./AgentDefinition.ts"
 import { builtins } from "./BuiltinAgents.ts"
+import { spanned } from "@daybook/log/support/Spans"
 
 // Loads agents from `*.md` files in the user's folder and the project's `.daybook/agents`.
 
@@ -138,14 +139,17 @@ const make = (options: AgentFilesOptions, trust: Trust): Context.Tag.Service<typ
   const look = makeAgentFiles({ ...options, trust })
   const { adjustAgent = (agent) => agent } = options
   return {
-    get: Effect.fn("Agents.get")(function* (name = defaultAgent, location) {
-      const { broken, byName } = yield* look(location)
-      const agent = byName.get(name)
-      if (agent !== undefined) return adjustAgent(agent)
-      const problem = broken.get(name)
-      const known = [...byName.keys()]
-      return yield* new AgentNotFound({ agent: name, known, ...(problem === undefined ? {} : { problem }) })
-    }),
+    get: spanned(
+      "Agents.get",
+      Effect.fnUntraced(function* (name = defaultAgent, location) {
+        const { broken, byName } = yield* look(location)
+        const agent = byName.get(name)
+        if (agent !== undefined) return adjustAgent(agent)
+        const problem = broken.get(name)
+        const known = [...byName.keys()]
+        return yield* new AgentNotFound({ agent: name, known, ...(problem === undefined ? {} : { problem }) })
+      })
+    ),
     list: Effect.fn("Agents.list")((location) =>
       Effect.map(look(location), ({ byName }) => [...byName.values()].map((agent) => adjustAgent(agent)))
     ),

@@ -7,6 +7,7 @@ import type { Agent, AgentNotFound } from "../domain/Agent.ts"
 import { deniesAll, matches, type Rule } from "../domain/Rule.ts"
 import { Agents } from "./Agents.ts"
 import { covers } from "./AgentDefinition.ts"
+import { spanned } from "@daybook/log/support/Spans"
 
 // What an agent may do in a child session: its own rules, minus what an ancestor denies. The last matching rule
 // decides, so denials follow the agent's rules; where an ancestor excepts something from a denial, the agent's rules
@@ -118,13 +119,16 @@ const make = Effect.fnUntraced(function* ({ taskDepth }: LineageOptions) {
   const agents = yield* Agents
   const store = yield* SessionStore
   return Lineage.of({
-    agentOf: Effect.fn("Lineage.agentOf")(function* (session) {
-      const own = yield* agents.get(session.agent, session.location)
-      const above = session.parentID === undefined ? [] : yield* store.ancestors(session.id)
-      // A missing ancestor agent would deny nothing, so the child fails until it exists again.
-      const ancestors = yield* Effect.forEach(above, ({ agent, location }) => agents.get(agent, location))
-      return effectiveAgent(own, ancestors, taskDepth)
-    })
+    agentOf: spanned(
+      "Lineage.agentOf",
+      Effect.fnUntraced(function* (session) {
+        const own = yield* agents.get(session.agent, session.location)
+        const above = session.parentID === undefined ? [] : yield* store.ancestors(session.id)
+        // A missing ancestor agent would deny nothing, so the child fails until it exists again.
+        const ancestors = yield* Effect.forEach(above, ({ agent, location }) => agents.get(agent, location))
+        return effectiveAgent(own, ancestors, taskDepth)
+      })
+    )
   })
 })
 

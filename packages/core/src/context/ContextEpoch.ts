@@ -22,6 +22,7 @@ import type { LocationLeft } from "@daybook/log/store/SessionChecks"
 import * as Metrics from "@daybook/log/support/Metrics"
 import { ContextSnapshotUnreadable, InitializationBlocked } from "../domain/RunFailure.ts"
 import { initialize, type Observed, reconcile, replace } from "./SystemContext.ts"
+import { spanned } from "@daybook/log/support/Spans"
 
 export { ContextSnapshotUnreadable, InitializationBlocked } from "../domain/RunFailure.ts"
 
@@ -106,32 +107,38 @@ const make = Effect.gen(function* () {
       const stored = yield* load(sessionID)
       return stored && fromStore(stored)
     }),
-    prepare: Effect.fn("ContextEpoch.prepare")(function* (sessionID, observed, marks) {
-      const stored = yield* load(sessionID, marks)
-      if (stored === undefined) {
-        const first = initialize(observed)
-        if (first._tag === "Blocked") return yield* new InitializationBlocked({ keys: first.keys })
-        return yield* rendered(first, yield* log.latest(sessionID), undefined)
-      }
-      if (stored.compactedSeq <= stored.baselineSeq) return fromStore(stored)
-      const fresh = replace(observed, stored.snapshot)
-      // Until every source can be read again, the old baseline and the later updates stay (EP-8).
-      if (fresh._tag === "Blocked") return fromStore(stored)
-      // The fresh baseline contains the updates told in the meantime, so they are no longer shown after it.
-      return yield* rendered(fresh, Math.max(stored.compactedSeq, stored.toldSeq), stored)
-    }),
-    advance: Effect.fn("ContextEpoch.advance")(function* (sessionID, epoch, observed, { fence, owner }) {
-      if (epoch.state !== "stored") return epoch
-      const change = reconcile(observed, epoch.snapshot)
-      if (change._tag === "Unchanged") return epoch
-      if (change._tag === "Replaced") return yield* rendered(change, yield* log.latest(sessionID), epoch)
-      const { snapshot, text } = change
-      const messageID = yield* identifiers.message
-      const told = { messageID, text, snapshot: difference(epoch.snapshot, snapshot, text) }
-      yield* log.append(sessionID, [draft("session.next.context.updated", told)], { owner, commit: fence })
-      yield* Metric.incrementBy(Metrics.contextUpdates, text.length)
-      return { ...epoch, snapshot }
-    })
+    prepare: spanned(
+      "ContextEpoch.prepare",
+      Effect.fnUntraced(function* (sessionID, observed, marks) {
+        const stored = yield* load(sessionID, marks)
+        if (stored === undefined) {
+          const first = initialize(observed)
+          if (first._tag === "Blocked") return yield* new InitializationBlocked({ keys: first.keys })
+          return yield* rendered(first, yield* log.latest(sessionID), undefined)
+        }
+        if (stored.compactedSeq <= stored.baselineSeq) return fromStore(stored)
+        const fresh = replace(observed, stored.snapshot)
+        // Until every source can be read again, the old baseline and the later updates stay (EP-8).
+        if (fresh._tag === "Blocked") return fromStore(stored)
+        // The fresh baseline contains the updates told in the meantime, so they are no longer shown after it.
+        return yield* rendered(fresh, Math.max(stored.compactedSeq, stored.toldSeq), stored)
+      })
+    ),
+    advance: spanned(
+      "ContextEpoch.advance",
+      Effect.fnUntraced(function* (sessionID, epoch, observed, { fence, owner }) {
+        if (epoch.state !== "stored") return epoch
+        const change = reconcile(observed, epoch.snapshot)
+        if (change._tag === "Unchanged") return epoch
+        if (change._tag === "Replaced") return yield* rendered(change, yield* log.latest(sessionID), epoch)
+        const { snapshot, text } = change
+        const messageID = yield* identifiers.message
+        const told = { messageID, text, snapshot: difference(epoch.snapshot, snapshot, text) }
+        yield* log.append(sessionID, [draft("session.next.context.updated", told)], { owner, commit: fence })
+        yield* Metric.incrementBy(Metrics.contextUpdates, text.length)
+        return { ...epoch, snapshot }
+      })
+    )
   })
 })
 

@@ -30,6 +30,7 @@ import {
   unavailable
 } from "./SystemContext.ts"
 import { isAddress, remoteInstructions } from "./Instructions.ts"
+import { spanned } from "@daybook/log/support/Spans"
 
 // Tells which model answers, for every turn. The first baseline does not wait for the model: an unresolved model fails
 // the turn anyway.
@@ -193,16 +194,19 @@ export const layer = Layer.effect(
     const host = yield* HostContext
     const builtin = yield* builtins
     const own = makeSources(builtin)
-    const observe = Effect.fn("ContextRegistry.observe")(function* (turn: ContextTurn) {
-      const began = yield* Clock.currentTimeMillis
-      // For duplicate keys, the narrower source wins.
-      const sources = new Map(
-        [...(yield* host.sources), ...builtin, ...(yield* own.sources)].map((each) => [each.key, each])
-      )
-      const observed = yield* lookAt([...sources.values()], turn)
-      yield* Metric.update(Metrics.contextTime, (yield* Clock.currentTimeMillis) - began)
-      return observed
-    })
+    const observe = spanned(
+      "ContextRegistry.observe",
+      Effect.fnUntraced(function* (turn: ContextTurn) {
+        const began = yield* Clock.currentTimeMillis
+        // For duplicate keys, the narrower source wins.
+        const sources = new Map(
+          [...(yield* host.sources), ...builtin, ...(yield* own.sources)].map((each) => [each.key, each])
+        )
+        const observed = yield* lookAt([...sources.values()], turn)
+        yield* Metric.update(Metrics.contextTime, (yield* Clock.currentTimeMillis) - began)
+        return observed
+      })
+    )
     return ContextRegistry.of({ register: own.register, observe })
   })
 ).pipe(Layer.provide([InstructionDiscovery.layer, Skills.layer]))

@@ -6,7 +6,7 @@
 import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
 import { Effect } from "effect"
-import { isWithin, quotedPath, readAtMost, realpath, stampOf } from "../support/TextFile.ts"
+import { isMissing, isWithin, quotedPath, readAtMost, realpath, stampOf } from "../support/TextFile.ts"
 import { warnOnce } from "../support/WarnOnce.ts"
 
 /** Longer files are truncated to this length. */
@@ -139,6 +139,7 @@ export const makeReader = () => {
 
   /** Reads a file. With `within`, its real path must lie in that folder. An empty file counts as absent. */
   const read = Effect.fnUntraced(function* (name: string, within?: string) {
+    if (isMissing(name)) return nothing
     const found = yield* Effect.promise(async (): Promise<ReadResult> => {
       try {
         const real = await realpath(name)

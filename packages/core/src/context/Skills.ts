@@ -9,9 +9,10 @@ import * as path from "node:path"
 import { Array as Arr, Context, Effect, Either, Layer, Schema } from "effect"
 import { CurrentLocation } from "@daybook/log/domain/Values"
 import { describeIssues } from "@daybook/log/support/Issues"
+import { withSpan } from "@daybook/log/support/Spans"
 import { expects, name as skillName, namePattern, parseFrontmatter, shaped, showIssues } from "../definition/Yaml.ts"
 import { verdictOf } from "../domain/Rule.ts"
-import { isWithin, quotedPath, realpath } from "../support/TextFile.ts"
+import { isMissing, isWithin, quotedPath, realpath } from "../support/TextFile.ts"
 import { warnOnce } from "../support/WarnOnce.ts"
 import { notCounting, type Project, projectAt, ProjectTrust } from "../trust/ProjectTrust.ts"
 import { makeReader } from "./InstructionFile.ts"
@@ -117,6 +118,7 @@ const make = Effect.gen(function* () {
   })
 
   const shelf = Effect.fnUntraced(function* ({ folder, within }: Shelf) {
+    if (isMissing(folder)) return []
     const real = yield* Effect.option(Effect.tryPromise(() => realpath(folder)))
     if (real._tag === "None") return []
     if (within !== undefined && !isWithin(within, real.value)) {
@@ -152,7 +154,7 @@ const make = Effect.gen(function* () {
       }
       for (const each of mine) byName.set(each.name, each)
       return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, maximumSkills)
-    }).pipe(Effect.withSpan("Skills.list")),
+    }).pipe(withSpan("Skills.list")),
     files: ({ folder }) =>
       Effect.orElseSucceed(
         Effect.tryPromise(() => filesOf(folder)),

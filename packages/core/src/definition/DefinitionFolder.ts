@@ -6,7 +6,7 @@ import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Effect, Either } from "effect"
 import type { Location } from "@daybook/log/domain/Values"
-import { isWithin, readText, realpath, stampOf, TextFileError, tryFile } from "../support/TextFile.ts"
+import { isMissing, isWithin, readText, realpath, stampOf, TextFileError, tryFile } from "../support/TextFile.ts"
 import { projectAt, type Trust } from "../trust/ProjectTrust.ts"
 import { type Frontmatter, type Issue, parseFrontmatter, showIssues } from "./Yaml.ts"
 
@@ -120,7 +120,7 @@ export const makeDefinitionFolders = <A>(parse: Parse<A>) => {
   return {
     /** The folder's definitions, by file name. A missing folder has none. */
     read: (folder: string, within?: string): Effect.Effect<ReadonlyArray<Definition<A>>> =>
-      look(folder, within).pipe(orNothing(folder)),
+      Effect.suspend(() => (isMissing(folder) ? Effect.succeed([]) : look(folder, within).pipe(orNothing(folder)))),
     /** The same files by name only: none is read, and each is rejected with the given reason. */
     refused: (folder: string, within: string, why: string): Effect.Effect<ReadonlyArray<Definition<A>>> =>
       inside(folder, within).pipe(

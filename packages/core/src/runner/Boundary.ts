@@ -31,6 +31,7 @@ import * as Activity from "./Activity.ts"
 import type { Owned, Trigger } from "./Activity.ts"
 import * as History from "./History.ts"
 import { modelOf, type Preparation, type Prepared } from "./Preparation.ts"
+import { spanned } from "@daybook/log/support/Spans"
 
 // Appends the events that open a turn, unless the session has left this Location.
 
@@ -52,26 +53,29 @@ const isUnlimited = ({ cost, tokens }: Budget): boolean => cost === undefined &&
 
 /** Builds the check. `fallback` is the host's limit for root sessions without a budget. */
 export const makeBudgetCheck = (store: SessionStore["Type"], fallback: Budget) =>
-  Effect.fn("BudgetCheck.check")(function* (
-    session: Session,
-    { price, ref }: ModelInfo
-  ): Effect.fn.Return<void, BudgetExceeded | PriceUnknown | StoreError | LogUnavailable> {
-    const above = session.parentID === undefined ? [] : yield* store.ancestors(session.id)
-    for (const { budget, id, parentID } of [session, ...above]) {
-      const allowed = budget ?? (parentID === undefined ? fallback : {})
-      if (isUnlimited(allowed)) continue
-      if (allowed.cost !== undefined && price === undefined)
-        return yield* new PriceUnknown({ sessionID: id, model: ref })
-      const spent = yield* store.treeUsage(id)
-      const tokens = spent.tokens.input + spent.tokens.output
-      if (allowed.cost !== undefined && spent.cost >= allowed.cost) {
-        return yield* new BudgetExceeded({ sessionID: id, limit: "cost", spent: spent.cost, allowed: allowed.cost })
+  spanned(
+    "BudgetCheck.check",
+    Effect.fnUntraced(function* (
+      session: Session,
+      { price, ref }: ModelInfo
+    ): Effect.fn.Return<void, BudgetExceeded | PriceUnknown | StoreError | LogUnavailable> {
+      const above = session.parentID === undefined ? [] : yield* store.ancestors(session.id)
+      for (const { budget, id, parentID } of [session, ...above]) {
+        const allowed = budget ?? (parentID === undefined ? fallback : {})
+        if (isUnlimited(allowed)) continue
+        if (allowed.cost !== undefined && price === undefined)
+          return yield* new PriceUnknown({ sessionID: id, model: ref })
+        const spent = yield* store.treeUsage(id)
+        const tokens = spent.tokens.input + spent.tokens.output
+        if (allowed.cost !== undefined && spent.cost >= allowed.cost) {
+          return yield* new BudgetExceeded({ sessionID: id, limit: "cost", spent: spent.cost, allowed: allowed.cost })
+        }
+        if (allowed.tokens !== undefined && tokens >= allowed.tokens) {
+          return yield* new BudgetExceeded({ sessionID: id, limit: "tokens", spent: tokens, allowed: allowed.tokens })
+        }
       }
-      if (allowed.tokens !== undefined && tokens >= allowed.tokens) {
-        return yield* new BudgetExceeded({ sessionID: id, limit: "tokens", spent: tokens, allowed: allowed.tokens })
-      }
-    }
-  })
+    })
+  )
 
 export type CheckBudget = ReturnType<typeof makeBudgetCheck>
 

@@ -22,6 +22,7 @@ import { assembleOne, eventsOf, partOwner } from "@daybook/log/store/Assemble"
 import type { EventsBySeq } from "@daybook/log/store/Content"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { MessageUnreadable, StoreError } from "@daybook/log/store/StoreError"
+import { spanned } from "@daybook/log/support/Spans"
 
 /** Cache limits; the session in use is never evicted. */
 export interface Bounds {
@@ -200,16 +201,19 @@ export const makeBounded = Effect.fnUntraced(function* (
   )
 
   return {
-    load: Effect.fn("History.load")(function* (sessionID: SessionID, baselineSeq: number) {
-      const before = kept.get(sessionID)
-      kept.delete(sessionID)
-      const folded = before?.baselineSeq === baselineSeq ? yield* foldOn(sessionID, before) : undefined
-      const read = folded ?? (yield* fromRows(sessionID, baselineSeq))
-      const now: Kept = { ...read, ...inUse(read.tables, read.events) }
-      kept.set(sessionID, now)
-      shrink()
-      return edited(yield* assembleKept(sessionID, now))
-    })
+    load: spanned(
+      "History.load",
+      Effect.fnUntraced(function* (sessionID: SessionID, baselineSeq: number) {
+        const before = kept.get(sessionID)
+        kept.delete(sessionID)
+        const folded = before?.baselineSeq === baselineSeq ? yield* foldOn(sessionID, before) : undefined
+        const read = folded ?? (yield* fromRows(sessionID, baselineSeq))
+        const now: Kept = { ...read, ...inUse(read.tables, read.events) }
+        kept.set(sessionID, now)
+        shrink()
+        return edited(yield* assembleKept(sessionID, now))
+      })
+    )
   }
 })
 

@@ -19,6 +19,7 @@ import { framed, hashOf, type RequestFrame } from "../request/RequestFrame.ts"
 import { definition, type OutputState } from "../request/StructuredOutput.ts"
 import { HostTools } from "../tool/HostTools.ts"
 import { type MaterializedTools, ToolRegistry } from "../tool/ToolRegistry.ts"
+import { spanned } from "@daybook/log/support/Spans"
 
 // Decides when a request's frame is recorded: whole, or as its difference to a recent frame of this process.
 
@@ -102,36 +103,39 @@ export const make = Effect.gen(function* () {
   ): Effect.Effect<ResolvedModel, ModelResolutionError> =>
     isEmpty(settings) ? models.resolve(ref) : models.resolve(ref, settings)
 
-  const prepare = Effect.fn("Preparation.prepare")(function* (
-    input: PreparationInput
-  ): Effect.fn.Return<Prepared, ModelResolutionError | LogUnavailable> {
-    const { agent, baseline, baselineSeq, info, messages, output, session, wishes } = input
-    const { settings, system } = yield* hooks.onRequest(
-      { system: systemTexts(agent, info.ref, session.instructions, baseline), settings: agent.settings ?? {} },
-      { sessionID: session.id, agent, model: info }
-    )
-    const model = yield* resolve(modelOf(session, agent), settings)
-    // Waits for MCP servers that are still connecting, so that the tool list is stable between turns (MC-542).
-    yield* host.ready
-    const format = wishes.output
-    const materialized = yield* tools.materialize(agent, {
-      overrides: wishes.tools,
-      extra: format === undefined ? [] : [definition(format, output)]
+  const prepare = spanned(
+    "Preparation.prepare",
+    Effect.fnUntraced(function* (
+      input: PreparationInput
+    ): Effect.fn.Return<Prepared, ModelResolutionError | LogUnavailable> {
+      const { agent, baseline, baselineSeq, info, messages, output, session, wishes } = input
+      const { settings, system } = yield* hooks.onRequest(
+        { system: systemTexts(agent, info.ref, session.instructions, baseline), settings: agent.settings ?? {} },
+        { sessionID: session.id, agent, model: info }
+      )
+      const model = yield* resolve(modelOf(session, agent), settings)
+      // Waits for MCP servers that are still connecting, so that the tool list is stable between turns (MC-542).
+      yield* host.ready
+      const format = wishes.output
+      const materialized = yield* tools.materialize(agent, {
+        overrides: wishes.tools,
+        extra: format === undefined ? [] : [definition(format, output)]
+      })
+      const request = assemble({
+        info: model.info,
+        system,
+        baselineSeq,
+        messages,
+        prunedSeq: session.prunedSeq,
+        tools: materialized.definitions,
+        toolChoice: format === undefined ? "auto" : "required",
+        settings,
+        countTokens: model.countTokens,
+        prunedSince: input.prunedSince === true
+      })
+      return { model, settings, tools: materialized, request }
     })
-    const request = assemble({
-      info: model.info,
-      system,
-      baselineSeq,
-      messages,
-      prunedSeq: session.prunedSeq,
-      tools: materialized.definitions,
-      toolChoice: format === undefined ? "auto" : "required",
-      settings,
-      countTokens: model.countTokens,
-      prunedSince: input.prunedSince === true
-    })
-    return { model, settings, tools: materialized, request }
-  })
+  )
 
   /** The request as compaction sees it. */
   const compactable = (input: CompactableInput): CompactionRequest => {

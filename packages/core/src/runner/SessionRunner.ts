@@ -34,6 +34,7 @@ import * as Preparation from "./Preparation.ts"
 import type { RunError } from "./RunError.ts"
 import * as TurnLoop from "./TurnLoop.ts"
 import { type ActivityResult, type DrainResult, outcomeOf } from "./TurnLoop.ts"
+import { spanned } from "@daybook/log/support/Spans"
 
 // Builds the request that a turn would send now; writes nothing and does not compact.
 
@@ -158,33 +159,36 @@ const usedBy = ({ content, inputEstimate, price }: AssistantMessage): Partial<Us
 export const makeRecovery = Effect.gen(function* () {
   const store = yield* SessionStore
 
-  return Effect.fn("Recovery.settle")(function* ({ activity, compaction, id }: Session) {
-    const calls = yield* store.unsettledTools(id)
-    const step = yield* store.openStep(id)
-    const drafts: Array<Draft> = [
-      ...calls.map(failedCall),
-      ...(step === undefined
-        ? []
-        : [draft("session.next.step.failed", { assistantMessageID: step.id, error: processEnded, ...usedBy(step) })])
-    ]
-    if (compaction?.state === "running") {
-      // The process that ran this compaction is gone, so its end is recorded here (CM-7).
-      drafts.push(draft("session.next.compaction.failed", { messageID: compaction.id, error: processEnded }))
-    }
-    if (activity?.state === "running") {
-      // A damaged event must not keep the session from going on.
-      const stoppedAt = yield* Effect.catchTag(store.lastWork(id), "EventUnreadable", () => Effect.succeed(undefined))
-      drafts.push(
-        draft("session.next.activity.settled", {
-          activityID: activity.id,
-          outcome: "interrupted",
-          error: processEnded,
-          ...(stoppedAt === undefined ? {} : { stoppedAt })
-        })
-      )
-    }
-    return drafts
-  })
+  return spanned(
+    "Recovery.settle",
+    Effect.fnUntraced(function* ({ activity, compaction, id }: Session) {
+      const calls = yield* store.unsettledTools(id)
+      const step = yield* store.openStep(id)
+      const drafts: Array<Draft> = [
+        ...calls.map(failedCall),
+        ...(step === undefined
+          ? []
+          : [draft("session.next.step.failed", { assistantMessageID: step.id, error: processEnded, ...usedBy(step) })])
+      ]
+      if (compaction?.state === "running") {
+        // The process that ran this compaction is gone, so its end is recorded here (CM-7).
+        drafts.push(draft("session.next.compaction.failed", { messageID: compaction.id, error: processEnded }))
+      }
+      if (activity?.state === "running") {
+        // A damaged event must not keep the session from going on.
+        const stoppedAt = yield* Effect.catchTag(store.lastWork(id), "EventUnreadable", () => Effect.succeed(undefined))
+        drafts.push(
+          draft("session.next.activity.settled", {
+            activityID: activity.id,
+            outcome: "interrupted",
+            error: processEnded,
+            ...(stoppedAt === undefined ? {} : { stoppedAt })
+          })
+        )
+      }
+      return drafts
+    })
+  )
 })
 
 export interface RunnerOptions {
@@ -250,38 +254,40 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
    * Fails what an earlier process left running and marks its activity as interrupted; nothing runs again (TU-2). Returns
    * whether there was something.
    */
-  const recover = Effect.fn("SessionRunner.recover")(function* (session: Session, owner: OwnerToken) {
-    const drafts = yield* recovery(session)
-    if (!Arr.isNonEmptyReadonlyArray(drafts)) return false
-    yield* log.append(session.id, drafts, { owner })
-    return true
-  })
+  const recover = spanned(
+    "SessionRunner.recover",
+    Effect.fnUntraced(function* (session: Session, owner: OwnerToken) {
+      const drafts = yield* recovery(session)
+      if (!Arr.isNonEmptyReadonlyArray(drafts)) return false
+      yield* log.append(session.id, drafts, { owner })
+      return true
+    })
+  )
 
   /** Runs one activity and logs its end, however it ends. */
-  const runActivity = Effect.fn("SessionRunner.activity")(function* (
-    input: RunInput,
-    standing: Standing,
-    trigger: Activity.Trigger
-  ) {
-    const { began, ended, owner, sessionID } = input
-    const activityID = yield* identifiers.activity
-    const activity = yield* Ref.make(Activity.begin(activityID, trigger))
-    const work = Effect.zipRight(
-      Effect.sync(() => began(activityID)),
-      turns({ sessionID, owner }, standing, activity)
-    )
-    const result = yield* Effect.onExit(work, (exit) =>
-      Ref.get(activity).pipe(
-        Effect.flatMap(({ ended: isLogged, problem, started }) => {
-          const settled = draft("session.next.activity.settled", { activityID, ...outcomeOf(exit, problem) })
-          // A replaced owner must not write: its successor settles this activity.
-          return started && !isLogged ? Effect.ignoreLogged(log.append(sessionID, [settled], { owner })) : Effect.void
-        }),
-        Effect.ensuring(ended(Exit.isSuccess(exit) && exit.value._tag === "Drained" ? "completed" : "stopped"))
+  const runActivity = spanned(
+    "SessionRunner.activity",
+    Effect.fnUntraced(function* (input: RunInput, standing: Standing, trigger: Activity.Trigger) {
+      const { began, ended, owner, sessionID } = input
+      const activityID = yield* identifiers.activity
+      const activity = yield* Ref.make(Activity.begin(activityID, trigger))
+      const work = Effect.zipRight(
+        Effect.sync(() => began(activityID)),
+        turns({ sessionID, owner }, standing, activity)
       )
-    )
-    return { result, rest: (yield* Ref.get(activity)).rest }
-  })
+      const result = yield* Effect.onExit(work, (exit) =>
+        Ref.get(activity).pipe(
+          Effect.flatMap(({ ended: isLogged, problem, started }) => {
+            const settled = draft("session.next.activity.settled", { activityID, ...outcomeOf(exit, problem) })
+            // A replaced owner must not write: its successor settles this activity.
+            return started && !isLogged ? Effect.ignoreLogged(log.append(sessionID, [settled], { owner })) : Effect.void
+          }),
+          Effect.ensuring(ended(Exit.isSuccess(exit) && exit.value._tag === "Drained" ? "completed" : "stopped"))
+        )
+      )
+      return { result, rest: (yield* Ref.get(activity)).rest }
+    })
+  )
 
   const run = Effect.fn("SessionRunner.run")(function* (input: RunInput) {
     let { standing } = input

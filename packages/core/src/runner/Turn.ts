@@ -170,7 +170,9 @@ const aborted = ({ abort }: ToolFibers) => Deferred.await(abort)
 /** Waits for all tools. Checks `abort` again: a tool that aborts as the last one must not count as a success. */
 const awaitTools = (fibers: ToolFibers) =>
   Effect.zipRight(
-    Effect.raceFirst(FiberSet.awaitEmpty(fibers.running), aborted(fibers)),
+    Effect.flatMap(FiberSet.size(fibers.running), (count) =>
+      count === 0 ? Effect.void : Effect.raceFirst(FiberSet.awaitEmpty(fibers.running), aborted(fibers))
+    ),
     Effect.whenEffect(aborted(fibers), Deferred.isDone(fibers.abort))
   )
 

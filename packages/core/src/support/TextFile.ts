@@ -43,6 +43,9 @@ const found = (name: string): ReturnType<typeof look> => {
   }
 }
 
+/** Whether nothing has this name, as far as that is known without a round trip. */
+export const isMissing = (name: string): boolean => found(name) === "missing"
+
 /** Like `realpath` of `node:fs/promises`, with the same errors. */
 export const realpath = async (name: string): Promise<string> => {
   switch (found(name)) {

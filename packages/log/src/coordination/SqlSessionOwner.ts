@@ -20,6 +20,7 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import { type LogUnavailable, OwnerLost, type OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
+import { onClose } from "../support/Closing.ts"
 import type { Statements } from "../storage/Connection.ts"
 import { jointly } from "../storage/GroupCommit.ts"
 import { retryBusy } from "../storage/Transaction.ts"
@@ -251,7 +252,7 @@ const makeHold = (held: Map<SessionID, number>, leaseMs: number, renew: Renew, k
   ): Effect.Effect<Ownership, never, Scope.Scope> =>
     Effect.gen(function* () {
       held.set(sessionID, token.epoch)
-      yield* Effect.addFinalizer((exit) =>
+      yield* onClose((exit) =>
         Exit.isSuccess(exit) ? keeping.keep(sessionID, token) : keeping.release(sessionID, token)
       )
       // Only the latest request counts.

@@ -6,6 +6,7 @@ import { Effect, Exit, Mailbox, type Scope } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { EventIn, LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
 import { clamp } from "../support/Clamp.ts"
+import { acquireRelease } from "../support/Closing.ts"
 import { type LiveSubscription, type OpenText, SubscriberOverflow } from "./EventLog.ts"
 
 // Keeps the deltas of texts that this process is streaming, for subscribers that join in the middle; a text above the
@@ -118,7 +119,7 @@ export const make = (openTexts: OpenTexts): LiveEvents => {
 
   const hear: LiveEvents["hear"] = (sessionID, begin) =>
     Effect.asVoid(
-      Effect.acquireRelease(
+      acquireRelease(
         Effect.sync(() => {
           // In one step: the next live event follows `soFar`.
           const subscriber = begin(openTexts.of(sessionID))

@@ -12,7 +12,7 @@ import { ReadSql } from "../storage/Database.ts"
 import { probe } from "../storage/UnusedBytes.ts"
 import { immediately, insideOwnTransaction, isInTransactionOf, retryBusy } from "../storage/Transaction.ts"
 import * as EventLoop from "../support/EventLoop.ts"
-import { isTraced, withSpan } from "../support/Spans.ts"
+import { isTraced, spanned, withSpan } from "../support/Spans.ts"
 import { type EncodedDraft, HookFailed, type Projector, type Target } from "./Appends.ts"
 import { type AppendError, type AppendOptions, EventLog, InvalidDurableEvent } from "./EventLog.ts"
 import * as EventRow from "./EventRow.ts"
@@ -203,7 +203,7 @@ const makeReads = (sql: SqlClient.SqlClient, tails: Tails.Tails) =>
     head: Effect.fn("EventLog.head")((sessionID) =>
       Effect.map(Reader.head(sql, sessionID), ({ incarnation, seq }) => ({ seq, incarnation }))
     ),
-    latest: Effect.fn("EventLog.latest")((sessionID) =>
+    latest: spanned("EventLog.latest", (sessionID) =>
       Reader.head(sql, sessionID).pipe(
         Effect.map(({ seq }) => seq),
         Effect.catchTag("SessionNotFound", () => Effect.succeed(-1))

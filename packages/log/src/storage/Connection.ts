@@ -10,6 +10,7 @@ import * as SqlError from "@effect/sql/SqlError"
 import * as SqlStatement from "@effect/sql/Statement"
 import Sqlite from "better-sqlite3"
 import { Context, Effect, type Scope } from "effect"
+import { acquireRelease } from "../support/Closing.ts"
 import * as FairLock from "../support/FairLock.ts"
 import * as PrivateFile from "./PrivateFile.ts"
 
@@ -172,7 +173,7 @@ export const open = (
     // Fair: a fiber that runs transaction after transaction lets those that wait for the connection go first.
     const lock = FairLock.make()
     const connection = makeConnection(db, lock.isTaken)
-    const reserve = Effect.acquireRelease(Effect.as(lock.enter(Effect.interruptible), connection), () =>
+    const reserve = acquireRelease(Effect.as(lock.enter(Effect.interruptible), connection), () =>
       Effect.sync(lock.leave)
     )
     const made = yield* SqlClient.make({

@@ -2,7 +2,7 @@
  * Builds sessions, inputs and messages from projected rows and the events that the rows refer to. Pure; every result
  * passes its schema. Spec: PJ-5, PJ-15.
  */
-import { Array as Arr, Either, ParseResult } from "effect"
+import { Array as Arr, Either, ParseResult, type Schema } from "effect"
 import { parseAddressKey } from "../domain/Address.ts"
 import { joined } from "../domain/LongText.ts"
 import { Input, Message, samePart, Session, type Withheld } from "../domain/Message.ts"
@@ -10,6 +10,7 @@ import type { Tokens } from "../domain/Values.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { plain } from "../projection/Change.ts"
 import type { InputRow, MessageRow, PartRow, SessionRow } from "../projection/Tables.ts"
+import { compile } from "../support/Conforms.ts"
 import type { EventsBySeq } from "./Content.ts"
 import { MessageUnreadable } from "./StoreError.ts"
 
@@ -43,9 +44,17 @@ const attempt = <A>(
     Either.flatMap((value) => Either.mapLeft(decode(value), ParseResult.TreeFormatter.formatIssueSync))
   )
 
-const decodeSession = ParseResult.decodeUnknownEither(Session)
-const decodeInput = ParseResult.decodeUnknownEither(Input)
-const decodeMessage = ParseResult.decodeUnknownEither(Message)
+/** Decodes what was stored. What conforms to the schema has its type; the decoder reports what does not. */
+const decoderOf = <A, I>(schema: Schema.Schema<A, I>) => {
+  const conforms = compile(schema.ast)
+  const decode = ParseResult.decodeUnknownEither(schema)
+  return (value: unknown): Either.Either<A, ParseResult.ParseIssue> =>
+    conforms(value) ? Either.right(value as A) : decode(value)
+}
+
+const decodeSession = decoderOf(Session)
+const decodeInput = decoderOf(Input)
+const decodeMessage = decoderOf(Message)
 
 /** The tokens of a session's row. */
 export const tokensOf = (row: SessionRow): Tokens => ({

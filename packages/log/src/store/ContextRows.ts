@@ -15,6 +15,7 @@ import { onPath, pathOf, selectMessagesIn } from "./PathRows.ts"
 import { readingTogether } from "./Reading.ts"
 import { selectCheckpoint, selectFramedStep, selectKept, selectTold } from "./RequestRows.ts"
 import { withParts } from "./TranscriptRows.ts"
+import { spanned } from "../support/Spans.ts"
 
 // Selects the instruction files that a session has discovered on its path.
 
@@ -95,25 +96,28 @@ const selectShown = (sql: SqlClient.SqlClient, sessionID: SessionID, path: Histo
   })
 
 export const contextRows = (sql: SqlClient.SqlClient) =>
-  Effect.fn("SessionStore.contextRows")(function* (sessionID: SessionID, baselineSeq: number) {
-    return yield* readingTogether(sql)(
-      Effect.gen(function* () {
-        const [head] = yield* sql<Head>`SELECT q.seq, q.incarnation, s.path
+  spanned(
+    "SessionStore.contextRows",
+    Effect.fnUntraced(function* (sessionID: SessionID, baselineSeq: number) {
+      return yield* readingTogether(sql)(
+        Effect.gen(function* () {
+          const [head] = yield* sql<Head>`SELECT q.seq, q.incarnation, s.path
           FROM event_sequence q LEFT JOIN session s ON s.id = q.session_id WHERE q.session_id = ${sessionID}`
-        const path = pathOf(head?.path)
-        const shown = yield* selectShown(sql, sessionID, path, baselineSeq)
-        // Waiting inputs too: later events that promote them are folded over these rows.
-        const waiting = yield* sql<InputRow>`SELECT *, ${sessionID} AS session_id FROM session_input
+          const path = pathOf(head?.path)
+          const shown = yield* selectShown(sql, sessionID, path, baselineSeq)
+          // Waiting inputs too: later events that promote them are folded over these rows.
+          const waiting = yield* sql<InputRow>`SELECT *, ${sessionID} AS session_id FROM session_input
           WHERE session = ${sessionKey(sql, sessionID)} AND promoted_seq IS NULL`
-        const rows = yield* withParts(sql, sessionID, shown, path, waiting)
-        return {
-          cursor: head?.seq ?? -1,
-          incarnation: head?.incarnation ?? 0,
-          ...rows
-        }
-      })
-    )
-  })
+          const rows = yield* withParts(sql, sessionID, shown, path, waiting)
+          return {
+            cursor: head?.seq ?? -1,
+            incarnation: head?.incarnation ?? 0,
+            ...rows
+          }
+        })
+      )
+    })
+  )
 
 export const stepAt = (sql: SqlClient.SqlClient) =>
   Effect.fn("SessionStore.stepAt")(function* (sessionID: SessionID, at: number) {

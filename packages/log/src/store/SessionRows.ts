@@ -35,6 +35,7 @@ import { onPath } from "./PathRows.ts"
 import type { SessionSnapshot } from "./SessionStore.ts"
 import { reading, readingTogether } from "./Reading.ts"
 import { MessageUnreadable } from "./StoreError.ts"
+import { spanned } from "../support/Spans.ts"
 
 // Defines a session's todo list and reads it from the last `todo` call that wrote it.
 
@@ -294,11 +295,14 @@ const selectStanding = (sql: SqlClient.SqlClient, sessionID: SessionID, owned?: 
 }
 
 export const standing = (sql: SqlClient.SqlClient) =>
-  Effect.fn("SessionStore.standing")(function* (sessionID: SessionID, owned?: OwnerToken) {
-    const [row] = yield* reading(selectStanding(sql, sessionID, owned))
-    if (row === undefined) return yield* new SessionNotFound({ sessionID })
-    return { session: yield* sessionOf(row), steers: row.steers, queued: row.queued, marks: marksOf(row) }
-  })
+  spanned(
+    "SessionStore.standing",
+    Effect.fnUntraced(function* (sessionID: SessionID, owned?: OwnerToken) {
+      const [row] = yield* reading(selectStanding(sql, sessionID, owned))
+      if (row === undefined) return yield* new SessionNotFound({ sessionID })
+      return { session: yield* sessionOf(row), steers: row.steers, queued: row.queued, marks: marksOf(row) }
+    })
+  )
 
 export const addressed = (sql: SqlClient.SqlClient) =>
   Effect.fn("SessionStore.addressed")(function* (address: Address) {

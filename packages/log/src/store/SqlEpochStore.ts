@@ -13,6 +13,7 @@ import { type ContextMarks, marksColumns, marksOf, type MarksRow } from "./Conte
 import { EpochStore, type StoredEpoch } from "./EpochStore.ts"
 import { selectBySeq } from "./Content.ts"
 import { reading, readingTogether } from "./Reading.ts"
+import { spanned } from "../support/Spans.ts"
 
 type Context = Pick<StoredEpoch, "baseline" | "snapshot">
 
@@ -73,25 +74,28 @@ const make = Effect.gen(function* () {
   })
 
   return EpochStore.of({
-    get: Effect.fn("EpochStore.get")(function* (sessionID, seen) {
-      const before = kept.get(sessionID)
-      if (before !== undefined) {
-        const marks = seen ?? (yield* reading(selectMarks(sessionID)))
-        if (marks !== undefined && isSame(before.marks, marks)) return stored(marks, before.context)
-        kept.delete(sessionID)
-      }
-      const found = yield* readingTogether(sql)(read(sessionID))
-      // The event may have been pruned.
-      if (found === undefined || found.events[0]?.seq !== found.epoch) return undefined
-      const { epoch, events, marks } = found
-      const context = events.reduce<Context | undefined>(apply, undefined)
-      if (context === undefined) {
-        const type = "session.next.request.framed"
-        return yield* new EventUnreadable({ sessionID, seq: epoch, type, details: "it introduces no baseline" })
-      }
-      keep(sessionID, { marks, context })
-      return stored(marks, context)
-    })
+    get: spanned(
+      "EpochStore.get",
+      Effect.fnUntraced(function* (sessionID, seen) {
+        const before = kept.get(sessionID)
+        if (before !== undefined) {
+          const marks = seen ?? (yield* reading(selectMarks(sessionID)))
+          if (marks !== undefined && isSame(before.marks, marks)) return stored(marks, before.context)
+          kept.delete(sessionID)
+        }
+        const found = yield* readingTogether(sql)(read(sessionID))
+        // The event may have been pruned.
+        if (found === undefined || found.events[0]?.seq !== found.epoch) return undefined
+        const { epoch, events, marks } = found
+        const context = events.reduce<Context | undefined>(apply, undefined)
+        if (context === undefined) {
+          const type = "session.next.request.framed"
+          return yield* new EventUnreadable({ sessionID, seq: epoch, type, details: "it introduces no baseline" })
+        }
+        keep(sessionID, { marks, context })
+        return stored(marks, context)
+      })
+    )
   })
 })
 

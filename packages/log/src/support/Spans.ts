@@ -1,4 +1,4 @@
-/** Spans for code that runs thousands of times a second. All other code uses `Effect.fn`. */
+/** Spans for code that runs thousands of times a second, or often in each turn. All other code uses `Effect.fn`. */
 import { Context, DefaultServices, Effect, type Fiber, Tracer } from "effect"
 
 /** Effect's default tracer, which exports no spans. */
@@ -15,3 +15,9 @@ export const withSpan =
     Effect.withFiberRuntime<A, E, R>((fiber) =>
       isTraced(fiber) ? Effect.withSpan(effect, name, { captureStackTrace: false }) : effect
     )
+
+/** A function whose effect has the span, only if the host installed a tracer. */
+export const spanned =
+  <Args extends ReadonlyArray<unknown>, A, E, R>(name: string, verb: (...args: Args) => Effect.Effect<A, E, R>) =>
+  (...args: Args): Effect.Effect<A, E, R> =>
+    withSpan(name)(verb(...args))

@@ -12,6 +12,7 @@ import { Chunk, Effect, Option, Predicate, Redacted, type SchemaAST, type Scope,
 import type { RequestSettings } from "@daybook/core/domain/Agent"
 import * as ProviderModel from "@daybook/core/model/ProviderModel"
 import * as Limits from "@daybook/core/support/Limits"
+import { onClose } from "@daybook/log/support/Closing"
 import { Answer, type Part } from "./Answer.ts"
 import * as Failures from "./Failures.ts"
 import type { Answered, Body } from "./Fetch.ts"
@@ -120,7 +121,7 @@ const open = (
     })
     const url = endpoint(options.baseUrl, protocol.path(request))
     const controller = new AbortController()
-    yield* Effect.addFinalizer(() => Effect.sync(() => controller.abort()))
+    yield* onClose(() => Effect.sync(() => controller.abort()))
     const response = yield* Effect.tryPromise({
       try: () => options.send(url, { method: "POST", signal: controller.signal, ...written(options, request) }),
       catch: (cause) => Failures.unsent(owner, url, cause)

@@ -5,6 +5,7 @@
 import type { ServerResponse } from "node:http"
 import { Data, Deferred, Duration, Effect, type Scope } from "effect"
 import type { End, Seam } from "@daybook/api/wire/EventFrames"
+import { acquireRelease } from "@daybook/log/support/Closing"
 import { inOrder, type LiveEvent, type SessionEvent } from "@daybook/log/events/SessionEvents"
 
 // Encodes a frame once for all readers of its event.
@@ -155,7 +156,7 @@ const drained = (response: ServerResponse): Effect.Effect<void, Lost> =>
 export const open = (response: ServerResponse, encoding: Encoding): Effect.Effect<OpenStream, never, Scope.Scope> =>
   Effect.gen(function* () {
     const ended = yield* Deferred.make<void>()
-    yield* Effect.acquireRelease(
+    yield* acquireRelease(
       Effect.sync(() => {
         response.writeHead(200, {
           "content-type": encoding.mediaType,
