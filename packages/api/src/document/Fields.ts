@@ -5,9 +5,9 @@
  */
 import { eventFields, messageFields } from "./LogFields.ts"
 
-/** Bodies, and what they share with answers. */
+/** Fields of request bodies, and fields that bodies and answers share. */
 const bodyFields: Readonly<Record<string, string>> = {
-  // What many bodies and answers have.
+  // Shared by many bodies and answers.
   sessionID: "The id of the session.",
   messageID: "The id of a message.",
   id: "The id.",
@@ -117,7 +117,7 @@ const answerFields: Readonly<Record<string, string>> = {
   "usage.estimated": "The part of the total that providers did not count.",
   "CursorAhead.cursor": "The position that was asked for.",
   "CursorExpired.cursor": "The position that was asked for.",
-  "ForeignCursor.cursor": "What was given as a cursor.",
+  "ForeignCursor.cursor": "The cursor of the request.",
   settled: "False: the work goes on. Send the same request again.",
   pending: "The work goes on. Send the same request again.",
   session: "The session now.",
@@ -434,7 +434,7 @@ export const tables: ReadonlyArray<Readonly<Record<string, string>>> = [
 
 const texts: ReadonlyMap<string, string> = new Map(tables.flatMap((table) => Object.entries(table)))
 
-/** The schemas that stand in others without their name, by the field that has them. */
+/** Schemas that other schemas inline without a name, by the field that has them. */
 const inlined: ReadonlyMap<string, string> = new Map([
   ["session", "Session"],
   ["message", "Message"]

@@ -10,7 +10,7 @@ export interface Flag<A> {
   /** It may be given more than once. */
   readonly repeated?: true
   readonly about: string
-  /** Reads what was given: its values in order, and "" for an option without a value. */
+  /** Reads the values on the command line, in order; an option without a value gives "". */
   readonly read: (given: ReadonlyArray<string>) => Effect.Effect<A, UsageError>
 }
 

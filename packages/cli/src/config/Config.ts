@@ -259,7 +259,7 @@ export interface Settings {
   readonly prices?: Readonly<Record<string, Price>>
   /** Providers by name: new ones, and what differs for known ones. Keys and headers are redacted. */
   readonly providers?: Readonly<Record<string, ConfiguredProvider>>
-  /** The key paths of keys that stand in the file themselves. */
+  /** The paths of API keys that are literals in the file. */
   readonly literalKeys?: ReadonlyArray<string>
   /** What `daybook serve` removes of the log in the background. */
   readonly retention?: RetentionSettings

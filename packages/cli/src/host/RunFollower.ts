@@ -53,7 +53,7 @@ export const makeNotes = () => {
 export interface StartedWork<E> {
   /** The cursor from which its events are shown. */
   readonly after: number
-  /** Returns when no more events are expected; fails as the work failed. */
+  /** Returns when no more events are expected; fails with the error of the work. */
   readonly done: Effect.Effect<void, E>
 }
 

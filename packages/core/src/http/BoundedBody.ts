@@ -9,7 +9,7 @@ export interface BodyLimits {
   readonly body: number
   /** Bytes of one event. */
   readonly event: number
-  /** Bytes of a whole event stream; absent if it may stay open for ever. */
+  /** Bytes of a whole event stream; absent if it may stay open forever. */
   readonly stream?: number
 }
 

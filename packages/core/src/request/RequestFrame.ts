@@ -36,7 +36,7 @@ export interface NewBaseline {
   readonly snapshot: Snapshot
 }
 
-/** The baseline stands in the system texts, unless a hook changed it there. */
+/** The system texts contain the baseline, unless a hook changed it. */
 const introduced = ({ baseline, snapshot }: NewBaseline, system: ReadonlyArray<string>) => {
   const index = system.indexOf(baseline)
   return { baseline: index < 0 ? baseline : index, snapshot: difference({}, snapshot, baseline) }

@@ -10,7 +10,7 @@ import { fromToolkit, provide, type RunHere, type ToolDefinition, wireTool } fro
 
 // Keeps tools by name in layers: a registration overlays earlier ones until its scope closes (TO-15).
 
-/** One registration of one tool. Its identity shows whether a tool is still the one that was offered. */
+/** One registration of one tool. Its identity shows whether a tool changed since it was offered. */
 export interface ToolEntry {
   readonly definition: ToolDefinition
   /** The tool as a request of this agent offers it. */

@@ -28,7 +28,7 @@ const isExcessive = (value: unknown): boolean => excessOf(value) !== undefined
 
 const leftOut = (excess: string) => `[left out: ${excess}]`
 
-/** The arguments for the log: a short text replaces those that exceed a limit. */
+/** The arguments for the log: a short text replaces arguments that exceed a limit. */
 export const boundedInput = (value: unknown): unknown => {
   const excess = excessOf(value)
   return excess === undefined ? value : leftOut(excess)

@@ -50,7 +50,7 @@ const bytesOf = (http: HttpClient.HttpClient, { url }: Attachment) =>
     Effect.mapError((error) => (typeof error === "string" ? error : "it could not be downloaded"))
   )
 
-/** The attachments in order. The prompt names those that are missing. */
+/** The attachments in order. The prompt names the missing attachments. */
 const read = (
   attachments: ReadonlyArray<Attachment>
 ): Effect.Effect<ReadonlyArray<AttachmentResult>, never, HttpClient.HttpClient> =>
@@ -244,7 +244,7 @@ export const begin = Effect.fn("Admission.begin")(function* (
 /** Whether the place has handled the message. */
 export const isHandled = (last: string | null, id: string): boolean => last !== null && !isLater(id, last)
 
-// Follows edits and deletions of messages whose prompts wait: withdraws the prompt, and admits an edited message anew.
+// Follows edits and deletions of messages whose prompts wait: withdraws the prompt, and admits an edited message again.
 
 /** The prompts that wait. */
 const waiting = (thread: Thread) =>

@@ -167,7 +167,7 @@ const make = Effect.gen(function* () {
       Effect.zipRight(outbox.reacted(message, emoji))
     )
 
-  /** Sends one after the other until nothing is due. The one in hand is finished, whatever ends the bot. */
+  /** Sends posts one at a time until nothing is due. The one in hand is finished, whatever ends the bot. */
   const drain = <A>(
     channel: string,
     next: Effect.Effect<A | undefined, OutboxFailed>,

@@ -167,7 +167,7 @@ const folderOperations = (at: GuardedRoot) => ({
     attempt(at, "reach", folder, () => way(folder).every((path) => isFolder(at, path) !== undefined)),
 
   /**
-   * Creates the folders and their parents with permissions and group; returns those that had others. A folder of the
+   * Creates the folders and their parents with permissions and group; returns the folders that it corrected. A folder of the
    * root that another user created is left as it is.
    */
   ensureFolders: (

@@ -80,7 +80,7 @@ const textIn = (event: SessionEvent | undefined, { length, seq }: Fold.StoredTex
     ? event.data.text
     : undefined
 
-/** Reads texts from the session's log, and those that retention removed from it and a message still has. */
+/** Reads texts from the session's log, or from its blocks if retention moved them there. */
 export const keptReaderOf =
   ({ log, store }: { readonly log: EventLog["Type"]; readonly store: SessionStore["Type"] }, id: string): Reader =>
   (stored) =>

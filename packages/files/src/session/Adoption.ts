@@ -75,7 +75,7 @@ const unknown = Effect.fnUntraced(function* (files: SafeFiles, { folder }: Cache
   return found
 })
 
-/** The unknown files that matched no rendering yet, and the records of those that did. */
+/** The unknown files that matched no rendering yet, and the records of the matching files. */
 interface Matching {
   readonly folder: TrackedFolder.Folder
   readonly pending: Map<string, FileState>

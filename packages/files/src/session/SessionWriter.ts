@@ -191,7 +191,7 @@ const isNamedByContent = Effect.fnUntraced(function* (files: SafeFiles, folder: 
   return found !== undefined && name === blobFile(`sha256-${yield* files.digest(path, 0, found.size)}`)
 })
 
-/** Renders the logs again and replaces those that differ; `finish` does the same for the other files. */
+/** Renders the logs again and replaces each log that differs; `finish` does the same for the other files. */
 const rewrite = Effect.fnUntraced(function* (writer: Writer.Writer, id: string): Effect.fn.Return<void, WriteError> {
   yield* advance(writer, id)
   const session = yield* writer.cache.load(id)

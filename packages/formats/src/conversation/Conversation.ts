@@ -41,7 +41,7 @@ export const Head = Schema.TaggedStruct("Head", {
   createdAt: Schema.Int,
   /** The session that this one continues, as its tool names it: an id or a path. */
   parent: optional(Schema.String),
-  /** Records that stand before the head, such as the title slot of omp. */
+  /** Records before the head, such as the title slot of omp. */
   before: optional(Schema.Array(JsonRecord)),
   /** The head as it was read, for an export in the same format. */
   record: JsonRecord

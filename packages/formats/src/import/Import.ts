@@ -36,7 +36,7 @@ export class NoHead extends Schema.TaggedError<NoHead>("@daybook/formats/NoHead"
   }
 }
 
-/** The source is not the one that the session was imported from. Nothing was stored. */
+/** The session was imported from another source. Nothing was stored. */
 export class SourceDiffers extends Schema.TaggedError<SourceDiffers>("@daybook/formats/SourceDiffers")(
   "SourceDiffers",
   {

@@ -31,7 +31,7 @@ import {
   type ThreadRecord
 } from "./ThreadRecord.ts"
 
-// Runs the turns of one thread one after the other, with a bounded queue.
+// Runs the turns of one thread one at a time, with a bounded queue.
 
 /** Too many messages wait for this thread. Nothing was appended; send the message again later. */
 export class ThreadBusy extends Schema.TaggedError<ThreadBusy>("@daybook/formats/ThreadBusy")("ThreadBusy", {

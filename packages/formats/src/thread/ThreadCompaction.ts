@@ -146,7 +146,7 @@ export interface Files {
   readonly modifiedFiles: ReadonlyArray<string>
 }
 
-/** The names of tools, and those that older logs use for them. */
+/** The names of tools, and their names in older logs. */
 const aliases: Readonly<Record<string, string>> = { read_file: "read", write_file: "write", list_directory: "ls" }
 
 /** Files are listed one per line between tags: a path with a line break or a bracket cannot be listed. */

@@ -115,7 +115,7 @@ const stepText = (hash: number, text: string): number => {
 /** The hash of a session and a type, which rows of one kind share. */
 export const kindHash = (sessionID: string, type: string): number => stepText(stepText(0, sessionID) ^ 0x20, type)
 
-/** The hash of all columns but the payload, from that of the kind. */
+/** The hash of all columns but the payload, from the hash of the kind. */
 export const rowHash = (kind: number, seq: number, created: number, id: string): number =>
   stepText(step(step(step(kind, seq), created | 0), Math.floor(created / 0x1_0000_0000)), id)
 

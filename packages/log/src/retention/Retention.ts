@@ -199,7 +199,7 @@ const subjectsOf = (sql: Sql, { sessions }: Request): Stream.Stream<Subject, Sql
       )
 
 /**
- * The cuts of the sessions that have one, and of those that a reader holds back. With `maxSize` it ends where the
+ * The cuts of sessions that can be pruned, and of sessions that a reader holds back. With `maxSize` it ends where the
  * estimate reaches the size. Writes nothing.
  */
 export const plan = (request: Request): Stream.Stream<Cut, LogUnavailable, ReadSql> =>

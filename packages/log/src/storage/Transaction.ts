@@ -45,7 +45,7 @@ export const reasonOf = (error: unknown): StorageReason => {
   return cause instanceof TypeError && cause.message.includes("connection is not open") ? "closed" : "unknown"
 }
 
-// Marks work in a transaction of the log's connection: an append there would wait for ever for the connection of its
+// Marks work in a transaction of the log's connection: an append there would wait forever for the connection of its
 // caller.
 
 /** The client whose transaction surrounds the work. */

@@ -1,6 +1,6 @@
 /**
  * The durable inbox: admitted prompts that wait until a turn promotes them. This file is the contract; `SqlInbox.ts`
- * implements it. An id names one input or message for ever, so that a prompt can be sent again safely.
+ * implements it. An id names one input or message forever, so that a prompt can be sent again safely.
  * Spec: IB-20..IB-43 in specs/sessions.md (IN-1..IN-12).
  */
 import { Context, type Effect } from "effect"

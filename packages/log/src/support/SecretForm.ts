@@ -17,7 +17,7 @@ export interface SecretRule {
   readonly pattern: RegExp
   /** Further conditions on the secret. */
   readonly accepts?: (secret: string) => boolean
-  /** What must stand before the value, if the hint ends there; "none" is anything else. A test that is cheaper than the rule. */
+  /** What must precede the value if the hint ends there; "none": anything else. A test that is cheaper than the rule. */
   readonly separator?: ":" | "=" | "none"
   /** Whether the value begins with a quote. */
   readonly value?: "quoted" | "bare"
@@ -27,7 +27,7 @@ export interface SecretRule {
 export interface SecretForm {
   /** The first three characters of a match, in any case. */
   readonly starts: string
-  /** A check that is faster than the rules and passes for every beginning of a match, also with escaped quotes. */
+  /** A check that is faster than the rules and passes forevery beginning of a match, also with escaped quotes. */
   readonly hint: RegExp
   readonly rules: ReadonlyArray<SecretRule>
 }

@@ -15,7 +15,7 @@ export interface Hidden {
 /** A shown part of a text, or a hidden one. */
 type Piece = string | Hidden
 
-/** Lines and code units that are shown at each end, and those of a text that is not folded. */
+/** Lines and code units that are shown at each end of a folded text, and of a text that is short enough to stay whole. */
 const [endLines, endLength] = [8, 1_500]
 const [mostLines, mostLength] = [24, 4_000]
 /** Code units that are shown on each side of a find. */

@@ -45,7 +45,7 @@ export class Transcript {
   readonly #dirty = new Set<string>()
   readonly #refresh: () => void
   #isLoading = false
-  /** The transcript has to be read anew. */
+  /** The transcript has to be read again. */
   #isOther = false
   /** Grows with each beginning: an earlier page may be one of another transcript. */
   #life = 0
