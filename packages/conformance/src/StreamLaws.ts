@@ -236,7 +236,7 @@ export const replayLaws: ReadonlyArray<Law> = [
   }
 ]
 
-// New events: behind the seam, each once, forevery reader, over connections that end.
+// New events: behind the seam, each once, for every reader, over connections that end.
 
 const isEvent = ({ type }: Frame): boolean => type === "event"
 

@@ -15,7 +15,7 @@ const change = (
   { data }: { readonly data: { readonly assistantMessageID: MessageID; readonly callID: string } }
 ): QuestionChange => ({ type, messageID: data.assistantMessageID, callID: data.callID })
 
-/** How the event affects a question; undefined forevery other event. */
+/** How the event affects a question; undefined for every other event. */
 export const questionChange = (event: SessionEvent | LiveEvent): QuestionChange | undefined => {
   switch (event.type) {
     case "session.next.tool.called":

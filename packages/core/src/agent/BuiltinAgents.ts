@@ -24,7 +24,7 @@ export const modelFamily = ({ id, providerID }: ModelInfo["ref"]): ModelFamily =
   return families.find(([, pattern]) => pattern.test(name))?.[0] ?? providers[providerID.toLowerCase()] ?? "other"
 }
 
-/** The instructions forevery model. */
+/** The instructions for every model. */
 export const core = `You are an agent in a Daybook session. You work for a person through the tools you are given, inside one folder of their machine.
 
 Find out before you act: read the files in question and follow the conventions you see. Do what was asked, all of it and nothing beside it. Change no more than the task needs.

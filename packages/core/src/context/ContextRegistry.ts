@@ -31,7 +31,7 @@ import {
 } from "./SystemContext.ts"
 import { isAddress, remoteInstructions } from "./Instructions.ts"
 
-// Tells which model answers, forevery turn. The first baseline does not wait for the model: an unresolved model fails
+// Tells which model answers, for every turn. The first baseline does not wait for the model: an unresolved model fails
 // the turn anyway.
 
 const Identity = Schema.Struct({ ref: ModelRef, name: Schema.String })
@@ -87,7 +87,7 @@ const makeEnvironment = (directory: string): ContextSource =>
     update: (_, here) => `You work ${place(here)} now. ${paths}`
   })
 
-/** Sources of the host, forevery Location. They are removed when their scope closes. */
+/** Sources of the host, for every Location. They are removed when their scope closes. */
 export class HostContext extends Context.Tag("@daybook/core/HostContext")<
   HostContext,
   {

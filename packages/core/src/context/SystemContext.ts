@@ -279,7 +279,7 @@ const render = (
 export const initialize = (observed: Observed): Ready | Blocked =>
   render(observed, {}, (_, look) => look._tag === "Unavailable" && !look.optional)
 
-/** A fresh baseline in place of an earlier one. It waits forevery source in the snapshot (EP-8). */
+/** A fresh baseline in place of an earlier one. It waits for every source in the snapshot (EP-8). */
 export const replace = (observed: Observed, snapshot: Snapshot): Ready | Blocked =>
   render(observed, snapshot, (key, look) => look._tag === "Unavailable" && Object.hasOwn(snapshot, key))
 

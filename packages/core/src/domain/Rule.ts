@@ -51,7 +51,7 @@ export const verdictOf = (rules: ReadonlyArray<Rule>, permission: string, resour
   decidingRule(rules, permission, resource)?.verdict
 
 /**
- * Whether the rules deny a permission forevery resource: the last rule for it denies `*`. Such tools are not offered
+ * Whether the rules deny a permission for every resource: the last rule for it denies `*`. Such tools are not offered
  * to the model.
  */
 export const deniesAll = (rules: ReadonlyArray<Rule>, permission: string): boolean => {

@@ -1,6 +1,6 @@
 /**
  * Creates the `LanguageModel` service of a provider, like `@effect/ai`'s constructor. The library's constructor builds
- * the schema of the stream's parts, and its decoder, forevery request; this module builds both once per set of tools.
+ * the schema of the stream's parts, and its decoder, for every request; this module builds both once per set of tools.
  * Spec: RQ-57, RQ-58.
  */
 import * as AiError from "@effect/ai/AiError"

@@ -49,7 +49,7 @@ const contains = (text: string, name: string): boolean => {
 }
 
 /**
- * Whether the rule names a command's hazard: it contains the name, or is for exactly this command, or forevery
+ * Whether the rule names a command's hazard: it contains the name, or is for exactly this command, or for every
  * command.
  */
 const names = ({ open }: Rules, { pattern }: CommandRule, { hides, name }: Hazard, source: string): boolean =>
@@ -328,7 +328,7 @@ export const lineVerdict = (options: CommandRulesOptions, line: CommandLine): Ve
   const judge = judgeOf(options, line)
   const { approvals, rules } = judge
   const written = rules.list.find(({ pattern }) => test(pattern, line.text))
-  // A rule forevery command does not decide about a line whose commands are judged one by one.
+  // A rule for every command does not decide about a line whose commands are judged one by one.
   const speaks = written !== undefined && !(written.pattern.universal && commands.length > 0)
   if (speaks && written.verdict === "deny") return "deny"
   if (commands.some((each) => isDenied(judge, each))) return "deny"

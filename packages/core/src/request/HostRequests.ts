@@ -31,7 +31,7 @@ export interface RequestHook {
   ) => Effect.Effect<HostRequest, unknown>
 }
 
-/** The registered request hooks; they run forevery Location (RQ-50..RQ-53). */
+/** The registered request hooks; they run for every Location (RQ-50..RQ-53). */
 export class HostRequests extends Context.Tag("@daybook/core/HostRequests")<
   HostRequests,
   {

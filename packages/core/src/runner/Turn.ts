@@ -408,7 +408,7 @@ const run = Effect.fnUntraced(function* (turn: Turn) {
 })
 
 /**
- * Stops the tools and settles the turn, forevery exit: after the end of the turn is recorded, no part of the turn runs
+ * Stops the tools and settles the turn, for every exit: after the end of the turn is recorded, no part of the turn runs
  * or writes.
  */
 const end = Effect.fnUntraced(function* (

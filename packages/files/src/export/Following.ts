@@ -138,7 +138,7 @@ const persistently = <A>(loop: Loop, work: Effect.Effect<A, ExportError>): Effec
     Effect.orDie
   )
 
-/** Rings forevery commit. Errors of the feed are ignored here, because the batch reads the same events. */
+/** Rings for every commit. Errors of the feed are ignored here, because the batch reads the same events. */
 const listen = (loop: Loop) =>
   Effect.gen(function* () {
     const { log, position } = loop.options

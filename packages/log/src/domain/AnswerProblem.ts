@@ -1,6 +1,6 @@
 /**
  * Says what an answer lacks although its request succeeded: a type for programs and a sentence for people, which are
- * the same forevery reader. Pure. Spec: EX-T40, EX-T41 in specs/execution.md.
+ * the same for every reader. Pure. Spec: EX-T40, EX-T41 in specs/execution.md.
  */
 import { isBlank } from "../support/Text.ts"
 import type { AssistantMessage, Session } from "./Message.ts"

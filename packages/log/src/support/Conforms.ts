@@ -93,7 +93,7 @@ export const compile = (ast: AST.AST): Conforms => {
     case "Refinement": {
       const from = compile(ast.from)
       const regex = regexOf(ast)
-      // A refinement's filter allocates forevery value; the expression that it runs does not.
+      // A refinement's filter allocates for every value; the expression that it runs does not.
       return regex === undefined
         ? (value) => from(value) && Option.isNone(ast.filter(value, {}, ast))
         : matches(regex, from)

@@ -27,7 +27,7 @@ export interface SecretRule {
 export interface SecretForm {
   /** The first three characters of a match, in any case. */
   readonly starts: string
-  /** A check that is faster than the rules and passes forevery beginning of a match, also with escaped quotes. */
+  /** A check that is faster than the rules and passes for every beginning of a match, also with escaped quotes. */
   readonly hint: RegExp
   readonly rules: ReadonlyArray<SecretRule>
 }

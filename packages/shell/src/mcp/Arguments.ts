@@ -130,7 +130,7 @@ const fields: Readonly<Record<Create["transport"], Readonly<Record<string, strin
   docker: { container: "container", user: "user", cwd: "cwd" }
 }
 
-/** Fields forevery transport, which are no part of the target. */
+/** Fields for every transport, which are no part of the target. */
 const common: ReadonlySet<string> = new Set([
   "transport",
   "allow",
