@@ -48,7 +48,6 @@ const unreachable = (baseUrl: string, milliseconds: number): Promise<string | un
     (error: unknown) => (error instanceof Error ? String(error.cause ?? error.message) : String(error))
   )
 
-/** Runs the command, and returns its exit code. */
 export const run = async (words: ReadonlyArray<string>, { err, out }: Output): Promise<number> => {
   let given: ReturnType<typeof parsed>
   try {

@@ -185,7 +185,6 @@ const openAlone = Effect.fn("Command.serve.openAlone")(function* (place: ServeSe
   yield* Garbage.started
 })
 
-/** Serves until the signal, then ends what runs. */
 const until = <A, E, R>(opening: Effect.Effect<A, E, R>, signal: Effect.Effect<Signal.Name>) =>
   Effect.gen(function* () {
     const stopped = Effect.tap(signal, (name) => Effect.logInfo(`stopping: ${name}`))
@@ -203,7 +202,6 @@ const serving = (place: ServeSetup, signal: Effect.Effect<Signal.Name>) =>
 
 const isAlone = ({ agents, models }: Request) => agents.length + models.length === 0
 
-/** Serves the request until a signal. */
 const run = Effect.fn("Command.serve")(function* (request: Request) {
   const root = yield* rootOf(request.root)
   if (request.chroot !== undefined) yield* trusting(request.chroot)

@@ -113,7 +113,6 @@ const WrittenSpace = Schema.Struct({
   })
 )
 
-/** The whole file. */
 const File = Schema.Struct({
   compaction: optional(
     Schema.Struct({
@@ -330,7 +329,6 @@ const namings: {
   shared: { takes: isName, rule: addressRule }
 }
 
-/** Names that break their section's rule. */
 const badNames = (file: typeof File.Type, at: Parsed["at"]): ReadonlyArray<Issue> =>
   Struct.keys(namings).flatMap((section) =>
     Object.keys(file[section] ?? {})

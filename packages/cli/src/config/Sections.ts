@@ -26,7 +26,6 @@ import type { OperatorPolicy } from "@daybook/shell/policy/Policy"
 import type { TransportSettings } from "@daybook/shell/transport/TransportSettings"
 import { durationOf, durationRule, sizeOf, sizeRule } from "../support/Amounts.ts"
 
-/** Whether the value is a map of YAML. */
 export const isMap = (value: unknown): value is { readonly [key: string]: unknown } => Predicate.isRecord(value)
 
 export const WrittenPrice = Schema.Struct({

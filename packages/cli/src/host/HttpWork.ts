@@ -123,7 +123,6 @@ const searchOf = (filename: string) =>
     ? Effect.succeed(undefined)
     : Effect.map(Layer.build(Layer.provide(SqlSearch.layer, Store.layerReading({ filename }))), Context.get(Search))
 
-/** Opens the database for each measurement. */
 const statsOf =
   (database: string): Machine["stats"] =>
   ({ exact, sessionID }) =>

@@ -26,7 +26,6 @@ export interface Region {
   readonly drawn: ReadonlyArray<string>
 }
 
-/** Prefix and style of a channel's rows. */
 export interface ChannelStyle {
   readonly prefix: string
   readonly paint: (row: string) => string
@@ -104,7 +103,6 @@ export const next = (
   return [{ row, channel, drawn }, `${erase(region.drawn, columns)}${out}${drawn.join("\n")}`]
 }
 
-/** Ends the open row and removes the region. */
 export const close = (region: Region, columns: number, looks: Looks): string => {
   const { channel, row } = region
   return `${erase(region.drawn, columns)}${row === "" ? "" : `${looks[channel].paint(looks[channel].prefix + row)}\n`}`
@@ -215,7 +213,6 @@ const status = (line: string, columns: number, advice = "Ctrl-C stops"): string 
   return fit(advised, columns) === advised ? advised : fit(line, columns)
 }
 
-/** The live lines, each truncated to the terminal. */
 export const liveLines = (
   live: Live,
   now: number,

@@ -29,7 +29,6 @@ export type Block =
   | { readonly type: "shell"; readonly command: string; readonly output: string }
   | { readonly type: "note"; readonly text: string; readonly bad?: boolean }
 
-/** A text that the model is writing. */
 export interface OpenText {
   readonly channel: "text" | "thinking"
   /** The whole text so far. */
@@ -37,7 +36,6 @@ export interface OpenText {
   readonly open: Markdown.Open
 }
 
-/** A prompt that waits for its turn. */
 export interface WaitingPrompt {
   readonly text: string
   readonly delivery: "steer" | "queue"

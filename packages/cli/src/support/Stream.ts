@@ -82,7 +82,6 @@ const make = (fd: 1 | 2): Sink => {
 
 let sinks: { readonly stdout: Sink; readonly stderr: Sink } | undefined
 
-/** The process's streams. */
 export const standard = () => (sinks ??= { stdout: make(1), stderr: make(2) })
 
 /** `EX_IOERR` of sysexits.h. */

@@ -19,7 +19,6 @@ import { builtins } from "./BuiltinAgents.ts"
 export const AgentProblem = Schema.Struct({ path: Schema.String, details: Schema.String })
 export type AgentProblem = typeof AgentProblem.Type
 
-/** Where agents come from. */
 export interface AgentFilesOptions {
   readonly agents?: ReadonlyArray<Agent> | undefined
   /** The user's folder with `agents/*.md`: `$XDG_CONFIG_HOME/daybook`. Default: none. */

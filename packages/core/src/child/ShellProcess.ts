@@ -59,7 +59,6 @@ export interface Chunk {
   readonly bytes: Uint8Array
 }
 
-/** A command and how to run it. */
 export interface Command {
   readonly command: string
   readonly cwd: string

@@ -4,7 +4,6 @@
  */
 import { HttpRefused } from "./SameOrigin.ts"
 
-/** Limits of a response's body. */
 export interface BodyLimits {
   readonly body: number
   /** Bytes of one event. */
@@ -54,7 +53,6 @@ const bounded = (limits: BodyLimits, events: boolean) => {
   })
 }
 
-/** The same response with another body. */
 export const withBody = ({ headers, status, statusText }: Response, body: ReadableStream<Uint8Array>): Response =>
   new Response(body, { headers, status, statusText })
 

@@ -25,7 +25,6 @@ const json = (tool: FramedTool): string => {
   return text
 }
 
-/** Hashes a frame by its content. */
 export const hashOf = ({ baselineSeq, settings, system, tools }: RequestFrame): string =>
   hashed([system, baselineSeq, tools.map(json), settings])
 

@@ -35,7 +35,6 @@ const linearExpression = Object.assign(
   { code: "linearExpression" }
 )
 
-/** Compiled validators by schema text. */
 const compiled = new Map<string, ValidateFunction>()
 const compiledLimit = 64
 

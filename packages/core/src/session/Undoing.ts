@@ -45,7 +45,6 @@ const accountOf = ({ outcomes, problem }: Files, problems: ReadonlyArray<string>
   } satisfies Partial<Undone>
 }
 
-/** A move of the leaf. */
 interface LeafMove {
   readonly from: MessageID | undefined
   readonly to: MessageID | undefined

@@ -42,7 +42,6 @@ export interface ToolOverlay {
   readonly whyMissing: Explanation
   /** Makes requests wait for tools that register later, until the scope closes. */
   readonly awaitBeforeUse: (ready: Effect.Effect<void>) => Effect.Effect<void, never, Scope.Scope>
-  /** Waits for all announced tools. */
   readonly ready: Effect.Effect<void>
 }
 

@@ -151,7 +151,6 @@ const refuse = (thread: Thread, message: Message, why: string) =>
     yield* Effect.forEach([thread.id, message.channel_id], sender.wake)
   })
 
-/** Admits a message once. */
 export const admit = Effect.fn("Admission.admit")(function* (
   thread: Thread,
   message: Message,
@@ -246,7 +245,6 @@ export const isHandled = (last: string | null, id: string): boolean => last !== 
 
 // Follows edits and deletions of messages whose prompts wait: withdraws the prompt, and admits an edited message again.
 
-/** The prompts that wait. */
 const waiting = (thread: Thread) =>
   Effect.flatMap(Book, (book) =>
     Effect.catchTag(book.inbox(sessionOf(thread.id)), "SessionNotFound", () => Effect.succeed([]))
@@ -302,7 +300,6 @@ const align = Effect.fn("Changes.align")(function* (thread: Thread, { delivery, 
   yield* replace(thread, message, edit)
 })
 
-/** Replaces the prompt of an edited message. */
 export const edited = Effect.fn("Changes.edited")(function* (thread: Thread, message: Message) {
   // A preview of a link is an update too.
   if (Number.isNaN(timeOf(message))) return

@@ -67,7 +67,6 @@ export const promptCount = Metric.counter("daybook_discord_prompts", {
 export class Sender extends Context.Tag("@daybook/discord/Sender")<
   Sender,
   {
-    /** The channel has something to send. */
     readonly wake: (channel: string) => Effect.Effect<void>
     /** Messages that begin a thread, after they were created. */
     readonly begun: Queue.Dequeue<Beginning>

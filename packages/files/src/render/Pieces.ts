@@ -72,7 +72,6 @@ export interface Source<E = never> {
   readonly bytes: Stream.Stream<Uint8Array, E>
 }
 
-/** Reads the stored texts of one session. */
 export type Reader = (stored: Fold.StoredText) => Effect.Effect<string, ReadError>
 
 const textIn = (event: SessionEvent | undefined, { length, seq }: Fold.StoredText): string | undefined =>

@@ -22,7 +22,6 @@ import type { CachedState, WriteError } from "./CachedSession.ts"
 export interface AdoptionOptions<E> {
   readonly tracker: TrackedFolder.Tracker
   readonly log: EventLog["Type"]
-  /** Renders the context files of a pack state. */
   readonly contextOf: (
     session: CachedState,
     name: string,

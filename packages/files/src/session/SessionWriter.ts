@@ -218,7 +218,6 @@ export interface SessionWriter {
    * Writes the session's pending portion and marks the session behind, to be retried from the log; returns its folder.
    */
   readonly leave: (id: string) => Effect.Effect<string, WriteError>
-  /** Sessions with a pending portion. */
   readonly waiting: () => ReadonlyArray<string>
   /** Whether the pending portions together have reached the memory bound. */
   readonly isFull: () => boolean
@@ -233,7 +232,6 @@ export interface SessionWriter {
   readonly intact: (record: SessionRecord) => Effect.Effect<boolean, TrackedFolder.TrackError>
   /** Renders the logs again and replaces those that differ; `finish` does the same for the other files. */
   readonly rewrite: (id: string) => Effect.Effect<void, WriteError>
-  /** Removes the session's own files. */
   readonly drop: (id: string) => Effect.Effect<void, TrackedFolder.TrackError>
   /** The former entries in this index of adopted sessions. */
   readonly adopted: (index: string) => ReadonlyArray<IndexEntry>

@@ -17,7 +17,6 @@ export type Dialect = typeof Dialect.Type
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
-/** Where a record is in its file. */
 export const RecordPlace = Schema.Struct({
   /** Counts from 1. */
   line: Schema.Int,
@@ -56,14 +55,12 @@ export const Media = Schema.Struct({
   data: Schema.String
 })
 
-/** A text inside a message. */
 export const Text = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String })
 
 /** What a message shows, in order. */
 export const Content = Schema.Array(Schema.Union(Text, Media))
 export type Content = typeof Content.Type
 
-/** A part of an answer, in order. */
 export const AnswerPart = Schema.Union(
   Text,
   Schema.Struct({ type: Schema.Literal("reasoning"), text: Schema.String }),

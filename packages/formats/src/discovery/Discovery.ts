@@ -70,7 +70,6 @@ export const shortName = (text: string): string => {
 /** Bytes that are read of a log for a list. */
 export const prefixBytes = 4096
 
-/** A log in a list. */
 export const LogSummary = Schema.Struct({
   path: Schema.String,
   id: Schema.String,

@@ -84,7 +84,6 @@ type Part = Conversation.Content[number]
 
 const hashOf = (part: Part): BlobHash | undefined => (part.type === "media" ? parseRef(part.data) : undefined)
 
-/** Whether the piece refers to a blob. */
 const refersToBlob = (piece: Conversation.Piece): boolean =>
   "content" in piece && piece.content.some((part) => hashOf(part) !== undefined)
 

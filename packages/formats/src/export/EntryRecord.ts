@@ -10,7 +10,6 @@ import type { Json, JsonObject } from "./Difference.ts"
 /** Who writes the log: the dialects differ in a few records. */
 export type EntryDialect = "pi" | "xcsh" | "omp"
 
-/** Whether logs of this dialect are entry logs. */
 export const isEntryDialect = (dialect: string): dialect is EntryDialect =>
   dialect === "pi" || dialect === "xcsh" || dialect === "omp"
 
@@ -21,10 +20,8 @@ export interface RecordPlace {
   readonly parent: string | null
   /** Milliseconds since the epoch. */
   readonly time: number
-  /** The name of a call's tool. */
   readonly toolOf: (messageID: string, callID: string) => string | undefined
   readonly keyOf: (target: string | number) => string | undefined
-  /** The record with the result of a call. */
   readonly resultOf: (messageID: string, callID: string) => string | undefined
 }
 
@@ -97,7 +94,6 @@ const blockOf = (event: Draft): JsonObject | undefined => {
   return { type: "toolCall", id: callID, name: tool, arguments: input as Json }
 }
 
-/** The blocks of an answer, in order. */
 const blocks = (events: ReadonlyArray<Draft>): ReadonlyArray<JsonObject> =>
   joined(
     events.map(blockOf).filter((block) => block !== undefined),
@@ -258,7 +254,6 @@ export const leafRecord = (place: RecordPlace): JsonObject => ({
   customType: "daybook.leaf"
 })
 
-/** The head of a log. */
 export const entryHead = (given: {
   readonly id: string
   readonly time: number

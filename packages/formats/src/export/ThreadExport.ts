@@ -54,7 +54,6 @@ export const threadRecord = (lines: ReadonlyArray<string>): JsonObject =>
 /** What the writer of an import and of an export begin with: nothing that differs between the two. */
 export const threadLedger = () => new Ledger("pi")
 
-/** A thread as its two files. */
 export interface ThreadFiles {
   readonly metadata: JsonObject | ThreadMetadata
   readonly report: ExportReport

@@ -100,7 +100,6 @@ export const dialectOf = Effect.fn("Detection.dialectOf")(function* (path: strin
 /** The given dialect of a log, or the dialect that its content shows. */
 export type Choice = Dialect | "auto"
 
-/** The conversation of a file. */
 export type Source = Stream.Stream<Piece, EntryReader.ReadingError | UnknownDialect | LogUnreadable, FileSystem>
 
 const entries = (path: string): Source => EntryReader.fromPath(path)

@@ -92,7 +92,6 @@ export interface Thread {
   ) => Effect.Effect<ReadonlyArray<MessageRecord>, RecordRefused | StorageFailed>
   /** All records of the file, in order; damaged lines are skipped. */
   readonly history: Stream.Stream<ThreadRecord, FileMissing | StorageFailed>
-  /** The messages for the model. */
   readonly context: Effect.Effect<ReadonlyArray<ThreadMessage>>
   readonly compact: <E, R>(
     summarize: Summarize<E, R>,
@@ -138,7 +137,6 @@ const visible = (records: ReadonlyArray<ThreadRecord>, from = Infinity): Readonl
 }
 
 interface Loaded {
-  /** The records that the latest compaction leaves. */
   readonly records: ReadonlyArray<ThreadRecord>
   readonly problems: ReadonlyArray<Problem>
   readonly messageCount: number

@@ -41,7 +41,6 @@ export interface KeptSessions {
   readonly keep: (sessionID: SessionID, token: OwnerToken) => Effect.Effect<void>
   /** Takes a kept session again, and reads it, unless it was lost, removed or asked to stop meanwhile. */
   readonly take: (sessionID: SessionID) => Effect.Effect<TakenAgain | undefined, LogUnavailable>
-  /** Gives the session up now. */
   readonly release: (sessionID: SessionID, token: OwnerToken) => Effect.Effect<void>
 }
 
@@ -76,7 +75,6 @@ const makeKeptSessions = Effect.fnUntraced(function* (
       return Effect.ignoreLogged(run("release the session", OwnerRows.releaseOwnership(sql, sessionID, token)))
     })
 
-  /** Releases kept sessions with one commit. */
   const releaseAll = (all: ReadonlyArray<readonly [SessionID, KeptSession]>) =>
     Effect.suspend(() => {
       for (const [id] of all) kept.delete(id)
@@ -393,5 +391,4 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
   })
 })
 
-/** Stores ownership in the database. */
 export const layer = (options: OwnerOptions = {}) => Layer.scoped(SessionOwner, make(options))

@@ -180,7 +180,6 @@ export const pageSize = 512
 /** A longer payload is a page of its own, so a page holds at most 32 MiB or one event. */
 export const longPayload = 64 * 1024
 
-/** The columns that an insert writes. */
 const columns = ["position", "session", "seq", "type", "created", "checksum", "id", "data"] as const
 
 /** An event to insert. Its row holds numbers in place of its session and its stored name. */

@@ -137,7 +137,6 @@ const checkBase = ({ position, row }: NonNullable<FloorCheck["base"]>, kept: Uin
   return problems
 }
 
-/** Verifies a session up to its floor. */
 const checkBelow = Effect.fnUntraced(function* (
   sql: Sql,
   sessionID: SessionID,

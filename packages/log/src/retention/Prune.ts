@@ -39,7 +39,6 @@ export class PruneLost extends Schema.TaggedError<PruneLost>("@daybook/log/Prune
   }
 }
 
-/** What a step did. */
 export interface Step {
   readonly copied: number
   readonly deleted: number

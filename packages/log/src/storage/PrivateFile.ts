@@ -124,5 +124,4 @@ export const wide = async (database: string, folders: ReadonlyArray<string>): Pr
   return found.filter(({ mode }) => (mode & 0o077) !== 0)
 }
 
-/** Restricts it to its owner. */
 export const tighten = ({ mode, path }: Wide): Promise<void> => chmod(path, mode & 0o700)

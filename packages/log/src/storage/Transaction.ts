@@ -9,7 +9,6 @@ import * as Connection from "./Connection.ts"
 
 // Maps SQLite errors to a few reasons that a caller can act on.
 
-/** Why the database failed. */
 export const StorageReason = Schema.Literal(
   "busy",
   "read-only",

@@ -162,7 +162,6 @@ export const makeFairScheduler = (now?: Now): Scheduler.Scheduler => {
   return Scheduler.makeBatched((resume) => (isOver() ? setImmediate(resume) : queueMicrotask(resume)))
 }
 
-/** The scheduler of this process. */
 const fairScheduler: Scheduler.Scheduler = makeFairScheduler()
 
 export const current: Effect.Effect<Scheduler.Scheduler> = Effect.map(

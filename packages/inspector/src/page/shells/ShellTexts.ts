@@ -82,7 +82,6 @@ const reasons: Readonly<Record<ShellCloseReason, string>> = {
 /** Why a shell closed: `reaped: it was idle for too long`. */
 export const reasonText = (reason: ShellCloseReason): string => `${reason}: ${reasons[reason]}`
 
-/** What a folded text hides. */
 export const hiddenText = ({ characters, lines }: Hidden): string =>
   lines > 0 ? `Show ${countText(lines, "more line")}` : `Show ${countText(characters, "more character")}`
 

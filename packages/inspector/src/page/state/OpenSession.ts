@@ -377,7 +377,6 @@ export class OpenSession {
     return this.api.send("POST", `${this.path}/questions/${messageID}/${encodeURIComponent(callID)}/dismiss`)
   }
 
-  /** Answers a call that waits for permission. */
   async decide(ask: string, decision: unknown): Promise<void> {
     await this.api.send("POST", `${this.path}/permissions/${encodeURIComponent(ask)}`, decision)
     this.#decided.add(ask)
