@@ -131,7 +131,6 @@ const answerFields: Readonly<Record<string, string>> = {
   "health.version": "The version of the server.",
 
   "Session.id": "The id of the session.",
-  "Session.location": "Where the session works.",
   "Session.title": "The title; absent until it has one.",
   "Session.agent": "The agent; absent: `build`.",
   "Session.model": "The model; absent: that of the agent, else of the server.",
@@ -312,7 +311,6 @@ const answerFields: Readonly<Record<string, string>> = {
   "content.params": "The input of the call.",
   isFailure: "Whether the call failed.",
   providerExecuted: "Whether the provider ran the tool.",
-  "content.options": "Options for the provider.",
   mediaType: "The media type of the file.",
   fileName: "The name of the file.",
   "content.data": "The file: its bytes, or its address.",
@@ -324,7 +322,6 @@ const answerFields: Readonly<Record<string, string>> = {
   matches: "How many of the session's texts match.",
   hits: "The best of them, at most three, the best first.",
   "hits.seq": "The number of the text's event in the session.",
-  "hits.role": "Whose text it is.",
   "hits.tool": "The tool whose result it is.",
   "hits.model": "The model of the answer that it belongs to, as `provider/model`.",
   created: "When it was stored, in milliseconds since 1970.",
