@@ -35,7 +35,7 @@ const answers = [
   calls(callParts("call_1", "stock", { item: "nail" })),
   says("There are three."),
   streams(
-    { type: "reasoning-start", id: "r", metadata: { anthropic: { signature: "abc" } } },
+    { type: "reasoning-start", id: "r", metadata: { acme: { signature: "abc" } } },
     { type: "reasoning-delta", id: "r", delta: "hm" },
     { type: "reasoning-end", id: "r" },
     { type: "text-start", id: "t" },

@@ -99,7 +99,6 @@ export const at = (sessionID: SessionID) => ({ path: { sessionID } })
 export const noSession = (sessionID: unknown): Effect.Effect<never, InvalidInput | SessionNotFound> =>
   Effect.flatMap(validate("sessionID", Schema.String, sessionID), (sessionID) => new SessionNotFound({ sessionID }))
 
-/** The result of a request about the session. */
 export const ofSession = <A, E>(
   sessionID: SessionID,
   request: (options: ReturnType<typeof at>) => Effect.Effect<A, E | Failure>

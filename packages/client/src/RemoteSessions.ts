@@ -21,7 +21,6 @@ const isStream = (value: unknown): value is Stream.Stream<unknown, unknown> =>
 
 const isEffect = (value: unknown): value is Effect.Effect<unknown, unknown> => Effect.isEffect(value)
 
-/** The errors of the connection as defects. */
 const dying = (result: unknown): unknown => {
   // An error is an effect, and looks like a stream too.
   if (isEffect(result))
@@ -34,7 +33,6 @@ const dying = (result: unknown): unknown => {
 const local = (verb: unknown): unknown =>
   Predicate.isFunction(verb) && !isEffect(verb) ? (...given: Array<unknown>) => dying(verb(...given)) : dying(verb)
 
-/** Sessions of the client's server. */
 export const layer: Layer.Layer<Sessions, never, DaybookClient> = Layer.effect(
   Sessions,
   // Each verb keeps its name, its arguments and its result, and loses only errors: the client's type says so, verb by verb.

@@ -73,7 +73,6 @@ export const readPlace = (text: string): Effect.Effect<{ position: number; incar
 
 // Reads the frames of one connection: server-sent events, their data as schemas.
 
-/** A frame of the connection. */
 export type Frame = EventFrames.Frame | { readonly frame: "unknown"; readonly cursor: string }
 
 /** The largest frame in characters: larger than any event that a log keeps. */
@@ -112,7 +111,6 @@ const frameOf = Effect.fnUntraced(
   Effect.catchTag("ParseError", ({ message }) => new UnexpectedAnswer({ details: message }))
 )
 
-/** The frames in the text of a connection. */
 const parsed = <E>(text: Stream.Stream<string, E>): Stream.Stream<Frame, E | UnexpectedAnswer> =>
   Stream.suspend(() => {
     const events: Array<Sse.Event> = []
@@ -145,7 +143,6 @@ const StreamFailure = Schema.Union(
   HttpApiError.HttpApiDecodeError
 )
 
-/** The stream, and where it begins. */
 interface StreamRequest {
   readonly path: string
   readonly query: Readonly<Record<string, string>>
@@ -222,7 +219,6 @@ const connect = (http: HttpClient.HttpClient, request: StreamRequest): Stream.St
 // Follows events over connections that break: reconnects with the cursor of the last frame, after a growing, random
 // delay.
 
-/** What to follow, and where to begin. */
 export interface Following {
   readonly path: string
   readonly from: Readonly<Record<string, string>>
@@ -341,7 +337,6 @@ const pathOf = (sessionID: SessionID | undefined): string =>
 
 const notOfFeed = ({ message }: SessionNotFound) => new UnexpectedAnswer({ status: 404, details: message })
 
-/** The streams over a connection. */
 export const makeStreams = (
   http: HttpClient.HttpClient,
   giveUpAfter: Duration.DurationInput,

@@ -94,7 +94,6 @@ export const summary = (verdicts: ReadonlyArray<Verdict>): string => {
 export const report = (verdicts: ReadonlyArray<Verdict>): string =>
   `${[...verdicts.map(line), summary(verdicts)].join("\n")}\n`
 
-/** A verdict as an object for programs. */
 export const json = ({ law: { clause, says }, milliseconds, problem, untested }: Verdict): object => ({
   clause,
   says,

@@ -34,7 +34,7 @@ const parsed = (words: ReadonlyArray<string>) => {
   const seconds = Number(values.timeout)
   if (values.help) return { values, baseUrl, token, seconds }
   if (baseUrl === "" || token === "") throw new Error("give the URL of a server, and a token")
-  if (more.length > 0) throw new Error(`there is a word too many: ${more[0]}`)
+  if (more.length > 0) throw new Error(`unexpected argument: ${more[0]}`)
   if (!/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl))
     throw new Error(`${baseUrl} is not the URL of a server, such as http://127.0.0.1:4310`)
   if (!(seconds > 0 && seconds <= 3_600)) throw new Error("--timeout takes seconds, from 1 to 3600")
@@ -48,7 +48,6 @@ const unreachable = (baseUrl: string, milliseconds: number): Promise<string | un
     (error: unknown) => (error instanceof Error ? String(error.cause ?? error.message) : String(error))
   )
 
-/** Runs the command, and returns its exit code. */
 export const run = async (words: ReadonlyArray<string>, { err, out }: Output): Promise<number> => {
   let given: ReturnType<typeof parsed>
   try {

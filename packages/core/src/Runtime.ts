@@ -125,7 +125,6 @@ const snapshotsFolder = ({ filename, snapshots }: Options): string | undefined =
   return snapshots ?? (filename === ":memory:" ? undefined : Snapshots.folderBeside(filename))
 }
 
-/** The files of the database. */
 const databaseFiles = ({ filename }: Options) =>
   filename === ":memory:" ? [] : ["", "-wal", "-shm", "-journal"].map((end) => resolve(`${filename}${end}`))
 

@@ -54,7 +54,6 @@ export class Exporter extends Context.Tag("@daybook/files/Exporter")<
      * run waits for a full disk.
      */
     readonly reached: (position: number) => Effect.Effect<void>
-    /** The position that all files have reached. */
     readonly position: Effect.Effect<number, ExportError>
     readonly follow: Effect.Effect<never>
     /** Subscribes to findings until the scope closes; the newest 1,024 are kept. Each is also logged. */
@@ -143,7 +142,6 @@ const make = Effect.fn("Exporter.make")(function* (
   })
 
   const permits = yield* Effect.makeSemaphore(1)
-  /** Serializes writes and checks. */
   const alone = <A, E>(use: (work: Export.Export) => Effect.Effect<A, E>) =>
     permits.withPermits(1)(Effect.flatMap(current, use))
 

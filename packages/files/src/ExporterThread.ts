@@ -123,7 +123,6 @@ const levels = {
 
 type Ask = <A, E>(send: Send<A, E>) => Effect.Effect<A, E | Requests.OpenError>
 
-/** Starts a thread that has the root. */
 const take = Effect.fnUntraced(function* (
   { filename, root, shared, spawn = spawnCompiled, uid }: ExporterThreadOptions,
   findings: PubSub.PubSub<Finding>

@@ -3,7 +3,6 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import { Effect, Schema } from "effect"
 import { fileURLToPath } from "node:url"
 
-/** The page's script and style. */
 export interface Assets {
   readonly script: string
   readonly style: string

@@ -411,7 +411,7 @@ const rootOf = (repair: Repair): JsonRecord => {
   }
 }
 
-/** The definitions that are referred to, and those that they refer to. */
+/** The referenced definitions, directly or through others. */
 const definitionsOf = (repair: Repair): JsonRecord => {
   const all = new Map<string, JsonRecord>()
   // The map grows while it is read.
@@ -490,7 +490,7 @@ const restoredRecord = (value: JsonRecord, schemas: ReadonlyArray<unknown>, name
   return Object.fromEntries(
     Object.entries(value).map(([key, each]) => {
       const described = all.flatMap(({ properties }) => own(properties, key) ?? [])
-      // A pattern is not tried: a server could choose one that takes for ever.
+      // A pattern is not tried: a server could choose one that takes forever.
       const others = all.flatMap(({ additionalProperties, patternProperties }) => [
         additionalProperties,
         ...entriesOf(patternProperties).map(([, of]) => of)

@@ -19,7 +19,7 @@ const late = (lastWords: () => string) => ({
     new ServerFault({ details: `it did not answer within ${Duration.format(connectTimeout)}${lastWords()}` })
 })
 
-/** 1, 2, 4 ... seconds, at most a minute, for ever: a server may return at any time. */
+/** 1, 2, 4 ... seconds, at most a minute, forever: a server may return at any time. */
 const pauses = Schedule.union(Schedule.exponential("1 second"), Schedule.spaced("1 minute"))
 
 /** A connection of this length resets the pauses. */
@@ -106,7 +106,7 @@ const mostReplaced = 3
 /**
  * Keeps the server connected until it is interrupted. Each attempt runs in a fiber of its own: a fiber can lose an
  * interrupt that arrives while a finalizer of its outer scope waits (the library restores the earlier references,
- * including the interrupt), and would then continue for ever.
+ * including the interrupt), and would then continue forever.
  */
 export const supervise = Effect.fnUntraced(function* (supervised: Supervised, tools: OfferedTools) {
   const pause = yield* Schedule.driver(pauses)

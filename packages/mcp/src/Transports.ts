@@ -24,7 +24,7 @@ import {
 
 // Fetches from an untrusted MCP server: within its origin, with bounded messages.
 
-/** An event stream may stay open for ever, so only its events are bounded. */
+/** An event stream may stay open forever, so only its events are bounded. */
 const limits = { body: maxBodyBytes.mcp, event: maxEventBytes.mcp }
 
 export const boundedFetch = async (url: string | URL, init?: RequestInit): Promise<Response> =>

@@ -131,6 +131,6 @@ export interface CalledCommand {
 export interface HostOptions {
   /** Records the shell instead of the record of `Shells`. Its id is then unlike those of other processes. */
   readonly record?: ShellRecord["Type"]
-  /** The environment of a shell on this machine, instead of that of the settings. */
+  /** The environment of a shell on this machine, in place of the settings' environment. */
   readonly env?: Readonly<Record<string, string>>
 }

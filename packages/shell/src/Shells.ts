@@ -184,7 +184,7 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
     const write = writer(recorder)
     const recording = ShellRecord.makeRecording(write)
     number += 1
-    // Several processes may use a session one after the other, and the first may close its shell last.
+    // Several processes may use a session one at a time, and the first may close its shell last.
     const id = host.record === undefined ? shellID(number, target) : `${shellID(number, target)}_${run}`
     yield* write(ShellRecord.opened(id, target, redacted(live.cwd(), secrets)))
     const checkpoints = yield* ShellCheckpoints.make(settled, {

@@ -184,7 +184,6 @@ const needed = (): ReadonlyMap<string, Scope> => {
 const misfit = "HttpApiDecodeError"
 const misfitText = "An argument does not fit its schema; `issues` name the fields."
 
-/** The response with the meaning of its errors. */
 const explained = (response: OpenApi.OpenApiSpecResponse): OpenApi.OpenApiSpecResponse => {
   const codes = Object.values(response.content ?? {}).flatMap(({ schema }) => codesOf(schema))
   const texts = codes.flatMap((code) => {

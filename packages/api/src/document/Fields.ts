@@ -5,9 +5,9 @@
  */
 import { eventFields, messageFields } from "./LogFields.ts"
 
-/** Bodies, and what they share with answers. */
+/** Fields of request bodies, and fields that bodies and answers share. */
 const bodyFields: Readonly<Record<string, string>> = {
-  // What many bodies and answers have.
+  // Shared by many bodies and answers.
   sessionID: "The id of the session.",
   messageID: "The id of a message.",
   id: "The id.",
@@ -117,7 +117,7 @@ const answerFields: Readonly<Record<string, string>> = {
   "usage.estimated": "The part of the total that providers did not count.",
   "CursorAhead.cursor": "The position that was asked for.",
   "CursorExpired.cursor": "The position that was asked for.",
-  "ForeignCursor.cursor": "What was given as a cursor.",
+  "ForeignCursor.cursor": "The cursor of the request.",
   settled: "False: the work goes on. Send the same request again.",
   pending: "The work goes on. Send the same request again.",
   session: "The session now.",
@@ -131,7 +131,6 @@ const answerFields: Readonly<Record<string, string>> = {
   "health.version": "The version of the server.",
 
   "Session.id": "The id of the session.",
-  "Session.location": "Where the session works.",
   "Session.title": "The title; absent until it has one.",
   "Session.agent": "The agent; absent: `build`.",
   "Session.model": "The model; absent: that of the agent, else of the server.",
@@ -312,7 +311,6 @@ const answerFields: Readonly<Record<string, string>> = {
   "content.params": "The input of the call.",
   isFailure: "Whether the call failed.",
   providerExecuted: "Whether the provider ran the tool.",
-  "content.options": "Options for the provider.",
   mediaType: "The media type of the file.",
   fileName: "The name of the file.",
   "content.data": "The file: its bytes, or its address.",
@@ -324,7 +322,6 @@ const answerFields: Readonly<Record<string, string>> = {
   matches: "How many of the session's texts match.",
   hits: "The best of them, at most three, the best first.",
   "hits.seq": "The number of the text's event in the session.",
-  "hits.role": "Whose text it is.",
   "hits.tool": "The tool whose result it is.",
   "hits.model": "The model of the answer that it belongs to, as `provider/model`.",
   created: "When it was stored, in milliseconds since 1970.",
@@ -434,7 +431,7 @@ export const tables: ReadonlyArray<Readonly<Record<string, string>>> = [
 
 const texts: ReadonlyMap<string, string> = new Map(tables.flatMap((table) => Object.entries(table)))
 
-/** The schemas that stand in others without their name, by the field that has them. */
+/** Schemas that other schemas inline without a name, by the field that has them. */
 const inlined: ReadonlyMap<string, string> = new Map([
   ["session", "Session"],
   ["message", "Message"]

@@ -22,7 +22,6 @@ import { bySession, count, flag, strict, text } from "./Shared.ts"
 
 const searching = failures(Schema.Union(InvalidInput, LogUnavailable, NotServed))
 
-/** Search, and earlier prompts. */
 export const SearchApi = HttpApiGroup.make("search")
   .annotate(OpenApi.Description, "Search the texts of all sessions.")
   .add(
@@ -130,7 +129,6 @@ export type OfferedTemplate = typeof OfferedTemplate.Type
 
 const inFolder = strict(Schema.Struct({ directory: Schema.optional(Schema.NonEmptyString) }))
 
-/** Models, agents and templates. */
 export const ChoicesApi = HttpApiGroup.make("choices")
   .annotate(OpenApi.Description, "What sessions can be given: models, agents, templates.")
   .add(
@@ -151,7 +149,6 @@ export const ChoicesApi = HttpApiGroup.make("choices")
       .middleware(Reading)
   )
 
-/** The server answers. */
 export const Health = Schema.Struct({ status: Schema.Literal("ok", "draining"), version: Schema.String })
 export type Health = typeof Health.Type
 

@@ -96,7 +96,6 @@ export type SessionLimits = typeof SessionLimits.Type
 /** As JSON. */
 const house = Schema.optional(Schema.parseJson(House))
 
-/** Sessions, their state, and changes of it. */
 export const SessionsApi = HttpApiGroup.make("sessions")
   .annotate(OpenApi.Description, "Create sessions, find them, change and remove them.")
   .add(

@@ -66,7 +66,6 @@ export const statuses = {
   VariantUnavailable: 422
 } as const
 
-/** The stable code of an error. */
 export type Code = keyof typeof statuses
 
 interface Failing {

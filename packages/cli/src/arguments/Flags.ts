@@ -2,7 +2,6 @@
 import { Effect } from "effect"
 import { UsageError } from "../support/Errors.ts"
 
-/** An option with its line of help. */
 export interface Flag<A> {
   readonly name: string
   /** Name of its value in help; absent for an option without a value. */
@@ -10,11 +9,10 @@ export interface Flag<A> {
   /** It may be given more than once. */
   readonly repeated?: true
   readonly about: string
-  /** Reads what was given: its values in order, and "" for an option without a value. */
+  /** Reads the values on the command line, in order; an option without a value gives "". */
   readonly read: (given: ReadonlyArray<string>) => Effect.Effect<A, UsageError>
 }
 
-/** Words after the options. */
 export interface Words<A> {
   /** Their name in errors. */
   readonly placeholder: string
@@ -101,7 +99,6 @@ export const integer = (name: string, valueName: string, about: string, least: n
       : Effect.fail(`a whole number, at least ${least}`)
   })
 
-/** One of a few words. */
 export const choice = <const Choice extends string>(name: string, choices: ReadonlyArray<Choice>, about: string) =>
   value<Choice>(name, choices.join("|"), about, (given) => {
     const found = choices.find((candidate) => candidate === given)

@@ -42,7 +42,7 @@ export const current = Effect.suspend(() =>
 export const given = (path: string | undefined, option: string) =>
   path === undefined ? current : canonical(resolve(path), option)
 
-/** The real path, also of a folder that has gone: the parents that still exist may be links. */
+/** The real path, also of a deleted folder: the parents that still exist may be links. */
 const realOrGone = async (path: string): Promise<string> => {
   try {
     return await realpath(path)

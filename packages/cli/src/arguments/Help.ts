@@ -50,7 +50,6 @@ const environment: ReadonlyArray<readonly [string, string]> = [
 const table = (rows: ReadonlyArray<readonly [string, string]>): string =>
   columns(rows.map(([left, right]) => [`  ${left}`, right]))
 
-/** Help of the whole command. */
 export const rootHelp = (version: string, verbs: ReadonlyArray<Helped>): string =>
   [
     `daybook ${version}: durable sessions for AI agents\n`,

@@ -145,7 +145,6 @@ export const divide = (
 
 interface Chosen {
   readonly action: Verb
-  /** The other words, in order. */
   readonly rest: ReadonlyArray<string>
 }
 

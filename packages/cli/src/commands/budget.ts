@@ -81,7 +81,6 @@ const set = Effect.fn("Command.budget.set")(function* (wanted: BudgetRequest) {
   yield* sessions.setBudget(id, next)
 })
 
-/** The configured limit, here or at the server. */
 const configuredFor = (sessionID: SessionID) =>
   Effect.gen(function* () {
     const server = yield* Remote

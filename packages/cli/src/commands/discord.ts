@@ -111,7 +111,6 @@ const endRuns = Effect.flatMap(Sessions, (sessions) =>
   )
 )
 
-/** Runs the bot until a signal. */
 const run = Effect.fn("Command.discord")(function* (request: Request) {
   const token = process.env["DISCORD_TOKEN"] ?? ""
   if (token === "") return yield* usage("set DISCORD_TOKEN to the bot's token")

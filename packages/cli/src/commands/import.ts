@@ -62,7 +62,6 @@ const below = async (folder: string): Promise<ReadonlyArray<Source>> => {
   return sources
 }
 
-/** The files that a pattern names. */
 const matching = async (pattern: string): Promise<ReadonlyArray<Source>> => {
   const parts = resolve(pattern).split(sep)
   const first = parts.findIndex(Glob.isGlob)
@@ -97,7 +96,6 @@ const found = async (path: string): Promise<ReadonlyArray<Source> | undefined> =
 const reasonOf = (cause: unknown): string =>
   cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
 
-/** The logs of the paths, each once. */
 const find = Effect.fn("ImportSources.find")(function* (paths: ReadonlyArray<string>) {
   const sources = new Map<string, Source>()
   for (const path of paths) {
@@ -155,7 +153,6 @@ const reportText = (path: string, report: ImportReport, dryRun: boolean): string
   return `${lines.join("\n")}\n`
 }
 
-/** The logs that a tool keeps. */
 export const folderText = (tool: string, folder: string, files: number, bytes: number): string =>
   `${tool.padEnd(14)} ${many(files, "log").padStart(10)}  ${sizeText(bytes).padStart(8)}  ${oneLine(folder, 400)}\n`
 
@@ -255,7 +252,6 @@ const importAll = Effect.fn("Command.import")(function* (request: Request) {
   if (failures > 0) return yield* new ImportIncomplete({ message: `${many(failures, "log")} not imported` })
 })
 
-/** Lists the logs in the known folders. */
 const list = Effect.fn("Command.import.list")(function* (json: boolean) {
   const output = yield* Output
   for (const { folder, sources, tool } of yield* known) {

@@ -183,7 +183,7 @@ const putBack = Effect.fn("Command.prune.restore")(function* (filename: string, 
 const orRule = <A>(value: A | undefined, rule: string) =>
   value === undefined ? Effect.fail(rule) : Effect.succeed(value)
 
-const keep = Flags.value("keep", "AGE", "keep the events of this age, for example 90d", (given) =>
+const keep = Flags.value("keep", "AGE", "keep events that are at most this old, for example 90d", (given) =>
   orRule(ageOf(given), ageRule)
 )
 const maxSize = Flags.value("max-size", "SIZE", "prune until the file is at most this size, for example 2GB", (given) =>

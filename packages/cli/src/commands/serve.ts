@@ -160,7 +160,7 @@ const openHttp = ({ asks, filename, request: { http } }: ServeSetup) =>
         ({ serve }) => serve(http, filename, asks)
       )
 
-// Serving continues without a reader of stdout. Any other failed write is an error: a caller would wait for `ready` for ever.
+// Serving continues without a reader of stdout. Any other failed write is an error: a caller would wait for `ready` forever.
 const ready = (place: ServeSetup, opened: OpenDoors) =>
   Effect.gen(function* () {
     const output = yield* Output
@@ -185,7 +185,6 @@ const openAlone = Effect.fn("Command.serve.openAlone")(function* (place: ServeSe
   yield* Garbage.started
 })
 
-/** Serves until the signal, then ends what runs. */
 const until = <A, E, R>(opening: Effect.Effect<A, E, R>, signal: Effect.Effect<Signal.Name>) =>
   Effect.gen(function* () {
     const stopped = Effect.tap(signal, (name) => Effect.logInfo(`stopping: ${name}`))
@@ -203,7 +202,6 @@ const serving = (place: ServeSetup, signal: Effect.Effect<Signal.Name>) =>
 
 const isAlone = ({ agents, models }: Request) => agents.length + models.length === 0
 
-/** Serves the request until a signal. */
 const run = Effect.fn("Command.serve")(function* (request: Request) {
   const root = yield* rootOf(request.root)
   if (request.chroot !== undefined) yield* trusting(request.chroot)
@@ -295,7 +293,7 @@ const httpRoot = Flags.repeated<string>(
 const httpRate = Flags.integer("http-rate", "N", "requests a second that one token may send (default: 4000)", 1)
 const tlsCert = Flags.text("tls-cert", "FILE", "the certificate of HTTPS with its chain, as PEM")
 const tlsKey = Flags.text("tls-key", "FILE", "the key of the certificate, as PEM")
-const behindProxy = Flags.toggle("behind-proxy", "a proxy with TLS stands before HTTP")
+const behindProxy = Flags.toggle("behind-proxy", "HTTP is behind a proxy that terminates TLS")
 
 const showToken = Flags.toggle("show-token", "print the server's token also when stdout is not a terminal")
 

@@ -11,7 +11,7 @@ const all = Flags.toggle("all", "every open shell")
 
 const list = verb({
   name: "list",
-  summary: "lists the open shells",
+  summary: "list the open shells",
   words: "",
   details: [
     "Prints a line for each open shell, in the order of their opening: id, transport, working folder, and how long it is " +
@@ -28,7 +28,7 @@ const list = verb({
 
 const destroy = verb({
   name: "destroy",
-  summary: "closes shells and what runs in them",
+  summary: "close shells and end what runs in them",
   words: "ID...",
   details: [
     "Closes shells, and returns when nothing of them runs any more: neither a running command nor a background job. The " +
@@ -52,7 +52,7 @@ const stderr = Flags.toggle("stderr", "what the command printed to stderr, inste
 
 const output = verb({
   name: "output",
-  summary: "prints the whole output of a command",
+  summary: "print the whole output of a command",
   words: "HANDLE",
   details: [
     "Prints the whole output of a command, without secrets, by the handle in a result from which something was left out: of " +
@@ -70,7 +70,7 @@ const output = verb({
 
 const host = verb({
   name: "host",
-  summary: "keeps the shells; create starts it in the background",
+  summary: "keep the shells; create starts it in the background",
   words: "",
   details: [
     "A shell outlives the command that created it, because a host keeps it: one process for each data folder, which listens " +
@@ -97,7 +97,7 @@ const stdin = Flags.toggle("stdin", "send this command's stdin, as text; the com
 
 const exec = verb({
   name: "exec",
-  summary: "runs a command in a shell",
+  summary: "run a command in a shell",
   words: "ID -- COMMAND",
   details: [
     "Runs a command in an open shell, after the commands before it, and prints its output and errors while it runs, without " +
@@ -139,7 +139,7 @@ const ssh = Flags.text("ssh", "USER@HOST[:PORT]", "over SSH")
 const key = Flags.text("key", "FILE", "ssh: a private key in the folder of keys that the configuration names")
 const agent = Flags.toggle("agent", "ssh: use the keys of the SSH agent that the host's SSH_AUTH_SOCK names")
 const password = Flags.toggle("password", "ssh: ask for the password, or with --key for the key's passphrase")
-const passwordStdin = Flags.toggle("password-stdin", "ssh: read it as the first line of stdin instead")
+const passwordStdin = Flags.toggle("password-stdin", "ssh: read the password from the first line of stdin")
 const fingerprint = Flags.text("fingerprint", "SHA256:...", "ssh: the fingerprint that the host's key must have")
 const docker = Flags.text("docker", "CONTAINER", "in a running container")
 const user = Flags.text("user", "USER", "docker: the user in the container")
@@ -156,7 +156,7 @@ const deny = Flags.text("deny", "NAMES", "these commands may not run")
 
 const create = verb({
   name: "create",
-  summary: "opens a shell and prints its id",
+  summary: "open a shell and print its id",
   words: "",
   details: [
     "Opens a shell on this machine, over SSH or in a container, and prints its id. It stays open until it is destroyed, " +
@@ -204,7 +204,7 @@ const id = Flags.one("ID")
 
 const checkpoint = verb({
   name: "checkpoint",
-  summary: "keeps the files of a shell's workspace",
+  summary: "keep the files of a shell's workspace",
   words: "ID [LABEL]",
   details: [
     "Keeps the files of the workspace that the shell was created with, after the commands before, and prints the id of the " +
@@ -217,7 +217,7 @@ const checkpoint = verb({
 
 const checkpoints = verb({
   name: "checkpoints",
-  summary: "lists the checkpoints of a shell",
+  summary: "list the checkpoints of a shell",
   words: "ID",
   details: [
     "Prints a line for each checkpoint, the newest first: id, time (UTC), who made it (asked, command or restore), and its " +
@@ -230,7 +230,7 @@ const checkpoints = verb({
 
 const restore = verb({
   name: "restore",
-  summary: "brings the files back to a checkpoint",
+  summary: "bring the files back to a checkpoint",
   words: "ID [CHECKPOINT]",
   details: [
     "Brings the files of the workspace back to a checkpoint, by default the most recent one that no restore made, and prints " +

@@ -123,7 +123,7 @@ const run = Effect.fnUntraced(function* (options: Options) {
 
 export const watch = verb({
   name: "watch",
-  summary: "prints what live shells ran, and follows",
+  summary: "print what live shells ran, and follow them",
   words: "[SESSION]",
   details: [
     "Prints what the live shells of all sessions, or of SESSION (an id or a title), ran: each command behind its shell and " +

@@ -46,7 +46,12 @@ const lifetimeOf = (text: string): Effect.Effect<number | undefined, string> => 
     : Effect.succeed(Duration.toMillis(of(Number(amount))))
 }
 
-const expires = Flags.value("expires", "TIME", "when it ends: 90m, 12h, 30d or never (default: 30d)", lifetimeOf)
+const expires = Flags.value(
+  "expires",
+  "TIME",
+  "when the token expires: 90m, 12h, 30d or never (default: 30d)",
+  lifetimeOf
+)
 
 export const token = verb({
   name: "token",

@@ -226,7 +226,7 @@ const runLabel = Effect.fn("Command.label")(function* (session: string, message:
 
 export const label = verb({
   name: "label",
-  summary: "give a message a name, or remove it",
+  summary: "name a message, or remove its name",
   words: "SESSION MESSAGE [TEXT...]",
   details: [
     "SESSION is an id or a title. MESSAGE is an id, the beginning or end of one, or a label. TEXT replaces an earlier " +

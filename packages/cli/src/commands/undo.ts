@@ -57,7 +57,7 @@ export const undoNote = (sessionID: string, { counts, leafID, omitted, problems,
 
 const dryRun = Flags.toggle("dry-run", "say what would happen, and change nothing")
 const redo = Flags.toggle("redo", "take back the last undo instead of a prompt")
-const force = Flags.toggle("force", "also restore files that changed since")
+const force = Flags.toggle("force", "also restore files that changed after the prompt")
 
 /** The named session, else the last used one of this folder. */
 const sessionOf = Effect.fnUntraced(function* (session: string | undefined) {

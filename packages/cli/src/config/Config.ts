@@ -113,7 +113,6 @@ const WrittenSpace = Schema.Struct({
   })
 )
 
-/** The whole file. */
 const File = Schema.Struct({
   compaction: optional(
     Schema.Struct({
@@ -262,7 +261,7 @@ export interface Settings {
   readonly prices?: Readonly<Record<string, Price>>
   /** Providers by name: new ones, and what differs for known ones. Keys and headers are redacted. */
   readonly providers?: Readonly<Record<string, ConfiguredProvider>>
-  /** The key paths of keys that stand in the file themselves. */
+  /** The paths of API keys that are literals in the file. */
   readonly literalKeys?: ReadonlyArray<string>
   /** What `daybook serve` removes of the log in the background. */
   readonly retention?: RetentionSettings
@@ -333,7 +332,6 @@ const namings: {
   shared: { takes: isName, rule: addressRule }
 }
 
-/** Names that break their section's rule. */
 const badNames = (file: typeof File.Type, at: Parsed["at"]): ReadonlyArray<Issue> =>
   Struct.keys(namings).flatMap((section) =>
     Object.keys(file[section] ?? {})

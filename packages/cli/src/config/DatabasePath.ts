@@ -20,10 +20,8 @@ const problem = (path: string, cause: unknown) => {
 
 const hasCode = (cause: unknown, code: string) => cause instanceof Error && "code" in cause && cause.code === code
 
-/** The path of the database of this environment. */
 export const path = current
 
-/** Whether the database exists. */
 export const exists = Effect.flatMap(current, (path) =>
   Effect.promise(() =>
     stat(path).then(

@@ -26,7 +26,6 @@ import type { OperatorPolicy } from "@daybook/shell/policy/Policy"
 import type { TransportSettings } from "@daybook/shell/transport/TransportSettings"
 import { durationOf, durationRule, sizeOf, sizeRule } from "../support/Amounts.ts"
 
-/** Whether the value is a map of YAML. */
 export const isMap = (value: unknown): value is { readonly [key: string]: unknown } => Predicate.isRecord(value)
 
 export const WrittenPrice = Schema.Struct({
@@ -267,7 +266,7 @@ type Environment = Readonly<{ [name: string]: string | undefined }>
 
 const reference = /\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}|^\$([A-Za-z_][A-Za-z0-9_]*)$/g
 
-/** The text with its variables, and those that are not set. */
+/** The text with its variables inserted, and the names of unset variables. */
 const expanded = (text: string, environment: Environment) => {
   const missing: Array<string> = []
   const value = text.replaceAll(reference, (_, braced: string | undefined, bare: string | undefined) => {
@@ -279,10 +278,10 @@ const expanded = (text: string, environment: Environment) => {
   return { missing, value: Redacted.make(value) }
 }
 
-/** Whether the key itself stands in the file. */
+/** Whether the API key is a literal in the file. */
 const isLiteral = (key: string | undefined): boolean => key !== undefined && !/\$\{|^\$[A-Za-z_]/.test(key)
 
-/** The key paths of keys that stand in the file themselves; undefined if there are none. */
+/** The paths of API keys that are literals in the file; undefined if there are none. */
 export const keysOf = (providers: { readonly [name: string]: WrittenProvider } = {}) => {
   const literal = Object.entries(providers).flatMap(([name, { key }]) =>
     isLiteral(key) ? [showPath(["providers", name, "key"])] : []

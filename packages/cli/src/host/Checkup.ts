@@ -35,7 +35,6 @@ import { serverStart } from "./Host.ts"
 import * as ModelList from "./ModelList.ts"
 import * as Trusting from "./Trusting.ts"
 
-/** One line of the report. */
 export interface Check {
   readonly about: string
   readonly verdict: "ok" | "warning" | "error"
@@ -164,7 +163,6 @@ export const left = Effect.gen(function* () {
 export const rebuild = (filename: string, which: SessionID | "all") =>
   Effect.provide(Rebuild.rebuild(which), Store.layer({ filename }))
 
-/** Events are counted up to this number. */
 const mostCounted = 10_000
 
 /** How many of the events that are left after this position the files do not contain. */

@@ -15,7 +15,6 @@ import * as Configuration from "../config/Configuration.ts"
 import { UsageError } from "../support/Errors.ts"
 import { rootPath } from "../support/Paths.ts"
 
-/** The given root, else the environment's. */
 export const rootOf = (given: string | undefined) =>
   Effect.sync(() => (given === undefined ? rootPath(process.env, homedir(), process.cwd()) : resolve(given)))
 

@@ -123,7 +123,6 @@ const searchOf = (filename: string) =>
     ? Effect.succeed(undefined)
     : Effect.map(Layer.build(Layer.provide(SqlSearch.layer, Store.layerReading({ filename }))), Context.get(Search))
 
-/** The database is opened anew for each measurement. */
 const statsOf =
   (database: string): Machine["stats"] =>
   ({ exact, sessionID }) =>
@@ -137,7 +136,7 @@ const statsOf =
       )
     )
 
-/** The host is asked anew each time: it ends when nothing uses its shells. */
+/** Asks the host each time: it ends when nothing uses its shells. */
 const shells: Machine["shells"] = Effect.flatMap(
   Effect.promise(() => import("./ShellCalls.ts")),
   ({ open }) => open

@@ -18,7 +18,7 @@ export interface Named {
   readonly words: ReadonlyArray<string>
 }
 
-/** `--server URL` and `--token TOKEN` stand before the verb; `DAYBOOK_SERVER` and `DAYBOOK_TOKEN` take their place. */
+/** `--server URL` and `--token TOKEN` precede the verb; `DAYBOOK_SERVER` and `DAYBOOK_TOKEN` replace them. */
 export const named = (
   words: ReadonlyArray<string>,
   env: Readonly<Record<string, string | undefined>>

@@ -53,7 +53,7 @@ export const makeNotes = () => {
 export interface StartedWork<E> {
   /** The cursor from which its events are shown. */
   readonly after: number
-  /** Returns when no more events are expected; fails as the work failed. */
+  /** Returns when no more events are expected; fails with the error of the work. */
   readonly done: Effect.Effect<void, E>
 }
 
@@ -147,7 +147,6 @@ const openScreen = Effect.fnUntraced(function* (run: Followed, style: Style) {
   })
 })
 
-/** Feeds the queue with the live deltas. */
 const listen = Effect.fnUntraced(function* (queue: Queue.Enqueue<Item>, sessionID: SessionID) {
   const log = yield* EventLog
   // A slow reader loses deltas. The durable events contain the whole text.
@@ -192,7 +191,6 @@ const watchServers = Effect.fnUntraced(function* (queue: Queue.Enqueue<Item>) {
   )
 })
 
-/** Writes a piece of the view. */
 const put = (
   { output, structured }: Followed,
   screen: Screen.Screen | undefined,

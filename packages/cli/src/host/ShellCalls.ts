@@ -39,7 +39,6 @@ export const open = Effect.flatMap(existing, (host) => host.list).pipe(
   Effect.scoped
 )
 
-/** The open shells of a server's machine. */
 const openOver = (server: Server) =>
   Effect.flatMap(
     Effect.promise(() => import("./RemoteHost.ts")),

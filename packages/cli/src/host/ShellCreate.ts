@@ -191,7 +191,6 @@ const requestOf = Effect.fnUntraced(function* (given: CreateFlags) {
   return { target: yield* targetOf(given), lists, ...checkpoints } satisfies CreateRequest
 })
 
-/** Flags by the options that they set. */
 const flagsOf = ({ docker }: CreateFlags) => ({
   host: "--ssh",
   port: "--ssh",

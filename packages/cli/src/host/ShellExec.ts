@@ -176,7 +176,6 @@ const budgetOf = Effect.fnUntraced(function* (given: ExecFlags) {
   return Object.keys(budget).length === 0 ? undefined : yield* decode(Budget, budget)
 })
 
-/** Flags by the options that they set. */
 const flagsOf = ({ head }: ExecFlags) => ({
   "grep.pattern": "--grep",
   "grep.context": "--context",

@@ -28,7 +28,6 @@ const closed = Effect.map(
   Option.map((net) => net.destroy())
 )
 
-/** Closes connections beyond the limit. */
 const limited = (server: SocketServer.SocketServer["Type"]): SocketServer.SocketServer["Type"] => {
   let connections = 0
   return {

@@ -20,7 +20,6 @@ const patchOf = (input: JsonRecord): string => field(input, "patch") ?? field(in
 
 const patchHeader = /^\*\*\* (?:Add|Update|Delete) File: (.+)$/gm
 
-/** The questions of a call, in words. */
 const questions = ({ questions }: JsonRecord): string =>
   Array.isArray(questions)
     ? questions.map((item) => (Predicate.hasProperty(item, "question") ? item.question : "")).join(" ")

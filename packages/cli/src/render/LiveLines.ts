@@ -3,7 +3,7 @@
  * draws them again in their region of the terminal. Pure: a function of the run's state, the time and the terminal's size.
  * Spec: CL-45 in specs/cli.md.
  */
-import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import type { EventIn, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { type Call, callText, elapsed, tail } from "./CallText.ts"
 import { cut, oneLine, rowsAtWords, width } from "./Plain.ts"
 import type { Style } from "./Style.ts"
@@ -26,7 +26,6 @@ export interface Region {
   readonly drawn: ReadonlyArray<string>
 }
 
-/** Prefix and style of a channel's rows. */
 export interface ChannelStyle {
   readonly prefix: string
   readonly paint: (row: string) => string
@@ -104,7 +103,6 @@ export const next = (
   return [{ row, channel, drawn }, `${erase(region.drawn, columns)}${out}${drawn.join("\n")}`]
 }
 
-/** Ends the open row and removes the region. */
 export const close = (region: Region, columns: number, looks: Looks): string => {
   const { channel, row } = region
   return `${erase(region.drawn, columns)}${row === "" ? "" : `${looks[channel].paint(looks[channel].prefix + row)}\n`}`
@@ -151,55 +149,11 @@ export const phaseAfter = (event: SessionEvent | LiveEvent): Phase | undefined =
     case "session.next.shell.restored":
     case "session.next.shell.closed":
       return undefined
-    case "session.created":
-    case "session.next.addressed":
-    case "session.next.agent.switched":
-    case "session.next.model.switched":
-    case "session.next.moved":
-    case "session.next.renamed":
-    case "session.next.prompted":
-    case "session.next.prompt.admitted":
-    case "session.next.prompt.promoted":
-    case "session.next.prompt.withdrawn":
-    case "session.next.interrupt.requested":
-    case "session.next.activity.started":
-    case "session.next.activity.settled":
-    case "session.next.request.framed":
-    case "session.next.instructions.discovered":
-    case "session.next.context.updated":
-    case "session.next.synthetic":
-    case "session.next.shell.started":
-    case "session.next.shell.ended":
-    case "session.next.step.started":
-    case "session.next.step.ended":
-    case "session.next.step.failed":
-    case "session.next.text.ended":
-    case "session.next.reasoning.ended":
-    case "session.next.tool.input.ended":
-    case "session.next.tool.called":
-    case "session.next.tool.success":
-    case "session.next.tool.failed":
-    case "session.next.compaction.requested":
-    case "session.next.compaction.ended":
-    case "session.next.compaction.failed":
-    case "session.next.context.pruned":
-    case "session.next.context.edited":
-    case "session.next.part.withheld":
-    case "session.next.leaf.moved":
-    case "session.next.branch.summarized":
-    case "session.next.labeled":
-    case "session.next.forked":
-    case "session.next.files.changed":
-    case "session.next.files.restored":
-    case "session.next.question.answered":
-    case "session.next.question.dismissed":
-    case "session.next.permission.decided":
-    case "session.next.permission.revoked":
-    case "session.next.budget.set":
-    case "session.next.imported":
-      return { type: "waiting" }
     default:
-      return event satisfies never
+      event satisfies EventIn<
+        "about" | "prompts" | "steps" | "requests" | "texts" | "calls" | "compactions" | "tree" | "decisions"
+      >
+      return { type: "waiting" }
   }
 }
 
@@ -262,7 +216,6 @@ const status = (line: string, columns: number, advice = "Ctrl-C stops"): string 
   return fit(advised, columns) === advised ? advised : fit(line, columns)
 }
 
-/** The live lines, each truncated to the terminal. */
 export const liveLines = (
   live: Live,
   now: number,

@@ -5,7 +5,6 @@
 import stringWidth from "string-width"
 import wrapAnsi from "wrap-ansi"
 
-/** The cells of a text on one line. */
 export const width = (text: string): number => stringWidth(text)
 
 // Loading the segmentation rules takes longer than most commands; plain text does not need them.

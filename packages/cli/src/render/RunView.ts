@@ -19,7 +19,6 @@ export interface Write extends Piece {
   readonly to: "stdout" | "stderr"
 }
 
-/** How the prompt's activity ended. */
 export interface ActivityEnd {
   readonly outcome: "completed" | "failed" | "interrupted"
   readonly error: { readonly type: string; readonly message: string } | undefined

@@ -96,7 +96,6 @@ const hint = (request: PermissionRequest, now: Mode, pages: number): string => {
   }
 }
 
-/** The pages of the whole question. */
 export const pagesOf = (request: PermissionRequest, size: Size, { style }: Theme): ReadonlyArray<string> =>
   questionPages(request, size, style)
 
@@ -117,7 +116,6 @@ export const permissionLines = (
   return [...shown, ready ? theme.accent(fit(words, size.columns)) : theme.style.dim(fit(words, size.columns))]
 }
 
-/** A call's questions, and the answers so far. */
 export interface Questions {
   readonly pending: PendingQuestion
   readonly answers: ReadonlyArray<string>

@@ -5,7 +5,6 @@
 import { Effect, Layer } from "effect"
 import { Answer, PermissionAsker, type PermissionRequest } from "@daybook/core/permission/PermissionAsker"
 
-/** A permission that a call waits for. */
 export interface Pending {
   readonly request: PermissionRequest
   readonly answer: (answer: Answer) => void
@@ -20,11 +19,9 @@ export interface Served {
 
 export interface Asks {
   readonly layer: Layer.Layer<PermissionAsker>
-  /** Open questions, the oldest first. */
   readonly pending: () => ReadonlyArray<Pending>
   /** Replaces the open questions of a server by these. */
   readonly served: (open: ReadonlyArray<Served>) => void
-  /** Calls back at each change. */
   readonly watch: (changed: () => void) => void
   /** Refuses open questions and later ones: nobody is there any more. */
   readonly close: () => void

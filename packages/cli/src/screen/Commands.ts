@@ -27,12 +27,10 @@ export interface ChoiceRequest {
   readonly preview?: (choice: Choice) => Effect.Effect<ReadonlyArray<string>, unknown, Services>
 }
 
-/** What commands do with the screen. */
 export interface Desk {
   /** The session; undefined before the first prompt of a new one. */
   readonly session: () => Session | undefined
   readonly directory: string
-  /** Prints lines above the editor. */
   readonly print: (text: string) => void
   /** The keys, as help lists them. */
   readonly keys: string

@@ -8,7 +8,6 @@ import { homedir } from "node:os"
 import { join } from "node:path"
 import { dataFolder } from "../support/Paths.ts"
 
-/** What was being written, and for which session. */
 export interface SavedDraft {
   readonly text: string
   readonly sessionID: string | undefined
@@ -38,7 +37,6 @@ const isAlive = (pid: number): boolean => {
 const folderOf = (env: NodeJS.ProcessEnv) => join(dataFolder(env, homedir()), "drafts")
 const prefixOf = (directory: string) => createHash("sha256").update(directory).digest("hex").slice(0, 24)
 
-/** The drafts of processes that are gone. */
 const abandoned = (folder: string, prefix: string): ReadonlyArray<string> =>
   readdirSync(folder)
     .filter((name) => {

@@ -68,7 +68,6 @@ const deltas = Effect.fnUntraced(function* (sessionID: SessionID) {
   return yield* (yield* EventLog).subscribe({ sessionID })
 })
 
-/** Follows until interrupted. */
 export const follow = Effect.fn("Screen.follow")(function* (sessionID: SessionID, follower: Follower) {
   const log = yield* EventLog
   const sessions = yield* Sessions

@@ -144,7 +144,6 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
       })
     )
 
-  /** The answers so far, or all of them. */
   const answer = (questions: Questions, next: Questions | ReadonlyArray<string>) => {
     const { pending } = questions
     if ("pending" in next) return void state.questions.set(keyOf(pending), next)

@@ -6,7 +6,6 @@ import { Either } from "effect"
 import { oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
 
-/** Options of the screen, as they were typed. */
 export interface ScreenOptions {
   readonly session: string | undefined
   readonly goOn: boolean

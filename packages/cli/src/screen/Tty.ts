@@ -28,7 +28,6 @@ export interface Tty {
   readonly columns: () => number
   readonly rows: () => number
   readonly write: (bytes: string) => void
-  /** Calls back when the terminal takes more. */
   readonly whenWritten: Effect.Effect<void>
   /** Gives the terminal away while `use` runs. */
   readonly without: <A>(use: () => A) => A
@@ -42,7 +41,6 @@ const [askKeys, distinctKeys, plainKeys] = ["\u001b[?u", "\u001b[>1u", "\u001b[<
 const askBackground = "\u001b]11;?\u0007"
 const closed = "\u001b[?2026l\u001b[?1004l\u001b[?2004l\u001b[?25h"
 
-/** Opens the terminal until the scope closes. */
 export const open = (take: (typed: Typed) => void): Effect.Effect<Tty, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => {

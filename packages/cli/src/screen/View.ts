@@ -5,7 +5,7 @@
 import type { ActivityID, MessageID } from "@daybook/log/domain/Identifiers"
 import type { ModelRef, Tokens } from "@daybook/log/domain/Values"
 import { withheldText } from "@daybook/log/domain/Message"
-import type { EventOfType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import type { EventIn, EventOfType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { type Call, commandFailure } from "../render/CallText.ts"
 import { compacted, retryLine } from "../render/EventLine.ts"
 import { type RunningCall, type Phase, phaseAfter } from "../render/LiveLines.ts"
@@ -29,7 +29,6 @@ export type Block =
   | { readonly type: "shell"; readonly command: string; readonly output: string }
   | { readonly type: "note"; readonly text: string; readonly bad?: boolean }
 
-/** A text that the model is writing. */
 export interface OpenText {
   readonly channel: "text" | "thinking"
   /** The whole text so far. */
@@ -37,7 +36,6 @@ export interface OpenText {
   readonly open: Markdown.Open
 }
 
-/** A prompt that waits for its turn. */
 export interface WaitingPrompt {
   readonly text: string
   readonly delivery: "steer" | "queue"
@@ -200,40 +198,22 @@ const take = (view: View, event: SessionEvent | LiveEvent): Step => {
       return [view, [note("the history goes on from an earlier message")]]
     case "session.next.branch.summarized":
       return [view, [note("the branch that was left is summarised")]]
-    case "session.next.context.edited":
-    case "session.next.addressed":
-    case "session.next.interrupt.requested":
-    case "session.next.request.framed":
-    case "session.next.instructions.discovered":
-    case "session.next.context.updated":
-    case "session.next.synthetic":
-    case "session.next.step.failed":
-    case "session.next.text.started":
-    case "session.next.reasoning.started":
-    case "session.next.tool.input.started":
-    case "session.next.tool.input.ended":
-    case "session.next.compaction.requested":
-    case "session.next.labeled":
-    case "session.next.forked":
-    case "session.next.files.changed":
-    case "session.next.files.restored":
-    case "session.next.question.answered":
-    case "session.next.question.dismissed":
-    case "session.next.permission.decided":
-    case "session.next.permission.revoked":
-    case "session.next.budget.set":
-    case "session.next.imported":
-    case "session.next.shell.opened":
-    case "session.next.shell.executed":
-    case "session.next.shell.blocked":
-    case "session.next.shell.checkpointed":
-    case "session.next.shell.restored":
-    case "session.next.shell.closed":
-    case "session.next.tool.input.delta":
-    case "session.next.compaction.delta":
-      return [view, []]
     default:
-      return event satisfies never
+      event satisfies
+        | EventIn<
+            | "about"
+            | "prompts"
+            | "steps"
+            | "requests"
+            | "texts"
+            | "calls"
+            | "compactions"
+            | "tree"
+            | "decisions"
+            | "shells"
+          >
+        | LiveEvent
+      return [view, []]
   }
 }
 

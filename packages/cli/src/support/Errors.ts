@@ -98,7 +98,7 @@ export class HostNotStarted extends Schema.TaggedError<HostNotStarted>("@daybook
   { code: Schema.Int, message: Schema.String }
 ) {}
 
-/** A command that ran for the caller ended with this exit code, which is that of the process too. */
+/** A command that ran for the caller ended with this exit code; the process exits with it too. */
 export class CommandEnded extends Schema.TaggedError<CommandEnded>("@daybook/cli/CommandEnded")("CommandEnded", {
   code: Schema.Int
 }) {}

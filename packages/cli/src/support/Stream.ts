@@ -86,3 +86,13 @@ export const standard = () => (sinks ??= { stdout: make(1), stderr: make(2) })
 
 /** `EX_IOERR` of sysexits.h. */
 export const exitOutputFailed = 74
+
+/** Writes a text and ends the process. `bin/daybook.js` prints the help texts with it. */
+export const print = (command: string, text: string): void => {
+  const { stderr, stdout } = standard()
+  stdout.write(text, (trouble) => {
+    if (trouble === undefined || trouble.closed) return
+    process.exitCode = exitOutputFailed
+    stderr.write(`${command}: stdout cannot be written: ${describe(trouble)}\n`, () => undefined)
+  })
+}

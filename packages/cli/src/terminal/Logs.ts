@@ -29,7 +29,6 @@ const names: Readonly<Record<string, string>> = { WARN: "warning", FATAL: "error
 /** The maximum lengths of a line's message and cause; longer ones are truncated. */
 const most = { message: 2_000, cause: 8_000 }
 
-/** Names of variables whose values are secret. */
 const secretName = /KEY|TOKEN|SECRET|PASSWORD|OTLP_(?:\w+_)?HEADERS/i
 
 /** Values that must not be in a log. Short values are left out, because they would hide ordinary words. */

@@ -73,7 +73,6 @@ const changeLines = (file: PermissionFileChange, { bad, good }: Style): Readonly
   })
 ]
 
-/** The lines of the requested action. */
 const subjectLines = ({ resources, subject, title, tool }: PermissionRequest, style: Style): ReadonlyArray<Line> => {
   switch (subject.type) {
     case "command": {
@@ -190,7 +189,6 @@ export const alwaysText = ({ always, permission }: PermissionRequest, size: Size
     ].flatMap((line) => bordered(line, size.columns))
   )
 
-/** The line that says how to answer. */
 export const answerPrompt = ({ always }: PermissionRequest): string => {
   const lasting = always.length === 0 ? "" : ", [s]ession, [a]lways"
   return `[y]es once${lasting}, [v]iew, [n]o and stop, or words to correct: `
@@ -253,7 +251,6 @@ const always = (ask: Ask, request: PermissionRequest, size: () => Size) =>
     }
   )
 
-/** Asks until an answer is given. */
 export const decide = (ask: Ask, request: PermissionRequest, size: () => Size, style: Style): Effect.Effect<Answer> =>
   Effect.gen(function* () {
     for (;;) {

@@ -13,7 +13,6 @@ export interface Question {
   readonly prompt: string
 }
 
-/** The terminal that a question is asked at. */
 export interface QuestionTerminal {
   readonly keyboard: Terminal.Keyboard
   readonly write: (text: string) => void

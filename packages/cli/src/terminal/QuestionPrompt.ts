@@ -12,7 +12,6 @@ import { questionChange } from "@daybook/transcript/QuestionEvents"
 import { dateTime, oneLine } from "../render/Plain.ts"
 import * as Question from "./Question.ts"
 
-/** One question with its numbered options. */
 export const questionText = ({ header, multiple, options = [], question }: QuestionItem): string => {
   const title = header === undefined ? "" : `${oneLine(header)}: `
   const choices = options.map(({ description, label }, at) => {
@@ -65,7 +64,7 @@ const askAll = Effect.fnUntraced(function* ({ questions }: PendingQuestion) {
   return answers
 }, Question.together)
 
-/** Asks, one after the other, about the calls that come. */
+/** Asks about the calls, one at a time. */
 const askEach = Effect.fnUntraced(function* (waiting: Queue.Dequeue<Called>) {
   const log = yield* EventLog
   const sessions = yield* Sessions
@@ -105,7 +104,6 @@ export const atTerminal = asking((waiting) =>
   )
 )
 
-/** Asks about one session of a server. */
 export const ofSession = (sessionID: SessionID) =>
   asking((waiting) =>
     Effect.gen(function* () {

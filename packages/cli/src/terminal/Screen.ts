@@ -36,7 +36,6 @@ const looksOf = ({ dim }: Style): LiveLines.Looks => {
 
 export interface Options {
   readonly style: Style
-  /** The current state of the run. */
   readonly live: () => Live
   /** Returns when all output so far has been written. */
   readonly caughtUp: Effect.Effect<void>

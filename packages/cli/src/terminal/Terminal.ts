@@ -42,11 +42,9 @@ export const standard: Keyboard = {
   }
 }
 
-/** The live lines on the terminal. */
 export interface Moving {
   /** Returns when all output so far has been written. */
   readonly caughtUp: Effect.Effect<void>
-  /** Removes the live lines. */
   readonly clear: Effect.Effect<void>
 }
 

@@ -110,7 +110,6 @@ export const make = (options: WatchOptions) =>
 declare const DAYBOOK_INSPECTOR_SCRIPT: string
 declare const DAYBOOK_INSPECTOR_STYLE: string
 
-/** A request to serve. */
 interface Request {
   readonly feed: ShellFeed
   readonly session: SessionID | undefined

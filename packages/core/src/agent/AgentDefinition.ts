@@ -255,8 +255,8 @@ export interface Restricted {
 }
 
 /**
- * A project's agent: never more permissive than `from`, the user's agent for such work. Its rules follow that agent's,
- * without those that allow. The denials are repeated at the end, so that an `ask` weakens none of them.
+ * A project's agent: never more permissive than `from`, the user's agent for such work. Its rules follow that agent's
+ * rules, without the allowing ones. The denials are repeated at the end, so that an `ask` weakens none of them.
  */
 export const projectAgent = (
   from: Agent,

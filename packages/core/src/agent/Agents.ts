@@ -20,7 +20,6 @@ import { spanned } from "@daybook/log/support/Spans"
 export const AgentProblem = Schema.Struct({ path: Schema.String, details: Schema.String })
 export type AgentProblem = typeof AgentProblem.Type
 
-/** Where agents come from. */
 export interface AgentFilesOptions {
   readonly agents?: ReadonlyArray<Agent> | undefined
   /** Changes each agent, wherever it comes from. */

@@ -45,7 +45,6 @@ const perFamily: Readonly<Record<ModelFamily, string>> = {
     "Make one call at a time and read its result before the next. Use tool names and fields exactly as given. Keep answers short."
 }
 
-/** The base instructions for a model. */
 export const baseInstructions = (ref: ModelInfo["ref"]): string => `${core}\n\n${perFamily[modelFamily(ref)]}`
 
 const allow = (permission: string): Rule => ({ permission, resource: "*", verdict: "allow" })

@@ -132,5 +132,4 @@ const make = Effect.fnUntraced(function* ({ taskDepth }: LineageOptions) {
   })
 })
 
-/** Reads the sessions of one database. */
 export const layer = (options: LineageOptions) => Layer.effect(Lineage, make(options))

@@ -110,7 +110,6 @@ export interface Mount {
   readonly access: "write" | "read" | "hidden"
 }
 
-/** System folders that programs need. */
 const systemFolders = words("/usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix/store /gnu/store")
 
 /** Files of `/etc` that programs need; others may hold secrets. */
@@ -357,7 +356,6 @@ export const meantBy = (mounts: ReadonlyArray<Mount>): ReadonlyArray<Meant> => {
   ]
 }
 
-/** Bubblewrap's mount arguments. */
 export const mountArguments = (
   { bytes, home, world }: MountOptions,
   mounts: ReadonlyArray<Mount>

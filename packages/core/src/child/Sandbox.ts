@@ -197,7 +197,6 @@ export const start = <A extends { readonly pid: number }, E, R>(
   use: (prefix: ReadonlyArray<string>) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | SandboxRefused, R> => Effect.tap(use(prefix), ({ pid }) => begin(pid))
 
-/** How to run a program in a sandbox. */
 export interface Confined {
   readonly launch: Launch
   /**
@@ -213,7 +212,6 @@ export interface Confined {
   readonly summary: string
 }
 
-/** A request for a sandbox. */
 export interface SandboxRequest {
   /** The working folder; the sandbox must show it. */
   readonly cwd: string
@@ -221,7 +219,6 @@ export interface SandboxRequest {
   readonly writable: ReadonlyArray<string>
   readonly readable?: ReadonlyArray<string>
   readonly env: Readonly<Record<string, string>>
-  /** Settings that override the host's. */
   readonly own?: SandboxSettings
 }
 
@@ -250,7 +247,6 @@ const isolation = (network: boolean): ReadonlyArray<string> => [
   ..."--cap-drop ALL --die-with-parent --new-session --hostname sandbox".split(" ")
 ]
 
-/** The world that contains the working folder. */
 const worldOf = ({ worlds = [] }: SandboxSettings, { cwd }: SandboxRequest): string | undefined =>
   worlds.flatMap((name) => real(name) ?? []).find((world) => isWithin(world, cwd))
 

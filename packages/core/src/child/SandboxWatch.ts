@@ -120,13 +120,11 @@ export interface Limits {
   readonly bytes: number
 }
 
-/** The bound that a sandbox exceeded. */
 export type Bound = "processes" | "memory"
 
 /** Why a sandbox is ended while its program runs. */
 export type Breach = Bound | "unprotected"
 
-/** Says what the bound is. */
 export const allowance = (bound: Bound, { bytes, processes }: Limits): string =>
   bound === "processes"
     ? `the sandbox allows ${processes} processes and threads at a time`

@@ -1,6 +1,6 @@
 /**
  * Runs a shell command in a process group of its own. When its scope closes, the whole group is terminated: asked to
- * end, then killed. Uses `node:child_process`, because the platform's executor waits for ever for a process that
+ * end, then killed. Uses `node:child_process`, because the platform's executor waits forever for a process that
  * ignores the first signal. A process that leaves the group (`setsid`) is not covered. Spec: TO-61..TO-63, TO-545.
  */
 import { type ChildProcessByStdio, spawn } from "node:child_process"
@@ -59,7 +59,6 @@ export interface Chunk {
   readonly bytes: Uint8Array
 }
 
-/** A command and how to run it. */
 export interface Command {
   readonly command: string
   readonly cwd: string

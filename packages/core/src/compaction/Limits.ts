@@ -2,7 +2,6 @@
  * Computes how much of a model's window a request may fill, and what a compaction keeps and writes, from the model's
  * facts and the settings. Pure. TokenEstimate.ts estimates requests. Spec: CP-1..CP-4 in specs/context.md.
  */
-/** User settings of compaction. */
 export interface CompactionSettings {
   readonly enabled: boolean
   /** Tokens of the window reserved for the answer. */

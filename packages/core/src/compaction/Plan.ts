@@ -206,7 +206,6 @@ export interface Plan {
   readonly task: string | undefined
 }
 
-/** The limits of a request. */
 export const limitsFor = (
   { model: { info }, refused, requestedOutput, tokens }: CompactionRequest,
   settings: CompactionSettings

@@ -132,7 +132,6 @@ export const serializeMessage = (message: Message, limit = clipChars): string =>
   return text
 }
 
-/** Serializes messages in order. */
 export const serialize = (messages: ReadonlyArray<Message>, limit = clipChars): string =>
   messages
     .map((message) => serializeMessage(message, limit))

@@ -164,7 +164,6 @@ interface Section {
   readonly hint?: string
 }
 
-/** The sections of a summary, in order. */
 const sections: ReadonlyArray<Section> = [
   { level: 2, title: "Goal", hint: "What the user wants to reach; several goals are several lines." },
   { level: 2, title: "Constraints & Preferences", hint: "- Rules, limits and wishes that the user stated." },
@@ -299,7 +298,6 @@ const splitBlock = (text: string, tag: string): readonly [string, string | undef
     : [trimmed.slice(0, start).trimEnd(), trimmed.slice(start + tag.length + 2, -end.length)]
 }
 
-/** Splits a checkpoint's summary from its file lists. */
 export const splitFiles = (text: string): { readonly summary: string; readonly files: TouchedFiles } => {
   const [beforeModified, modified] = splitBlock(text, fileTags.modified)
   const [summary, read] = splitBlock(beforeModified, fileTags.read)

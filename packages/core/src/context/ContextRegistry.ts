@@ -166,7 +166,6 @@ const lookAt = Effect.fnUntraced(function* (sources: ReadonlyArray<ContextSource
   return seen
 })
 
-/** The built-in sources of every Location. */
 const builtins = Effect.gen(function* () {
   const { directory } = yield* CurrentLocation
   const settings = yield* ContextSettings

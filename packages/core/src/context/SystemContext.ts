@@ -127,7 +127,6 @@ type Undecodable = "undecodable"
 
 export type Observed = ReadonlyMap<string, Look>
 
-/** A source of privileged text. */
 export interface ContextSource {
   /** `area/name`, lower case. Sources of the area `agent` are guidance and come last. */
   readonly key: string

@@ -17,7 +17,6 @@ export interface Lag {
 /** Where the lag comes from. */
 export interface Source {
   readonly open: Effect.Effect<() => Lag | undefined, never, Scope.Scope>
-  /** The pause between two measurements. */
   readonly pause: Effect.Effect<void>
 }
 

@@ -35,7 +35,6 @@ export const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 export const nameRule = "1 to 64 letters, digits, dots, underscores or hyphens, the first a letter or digit"
 export const name = Schema.String.pipe(Schema.pattern(namePattern), expects(`a name: ${nameRule}`))
 
-/** The declared output of a transformation. */
 export const made = <A>() => Schema.declare((value: unknown): value is A => value !== undefined)
 
 type Decode<A> = (value: unknown, options?: ParseOptions) => Effect.Effect<A, ParseResult.ParseIssue>
@@ -78,7 +77,6 @@ export const showPath = (path: KeyPath): string =>
     return shown === "" ? plain : `${shown}.${plain}`
   }, "")
 
-/** One error as a line of text. */
 export const showIssue = ({ column, details, line, path }: Issue): string => {
   const place = line === undefined ? "" : `line ${line}${column === undefined ? "" : `, column ${column}`}: `
   return `${place}${path === "" ? "" : `${path}: `}${details}`
@@ -86,7 +84,6 @@ export const showIssue = ({ column, details, line, path }: Issue): string => {
 
 const maximumShown = 20
 
-/** All errors, one per line. */
 export const showIssues = (issues: ReadonlyArray<Issue>): string => {
   const more = issues.length > maximumShown ? [`and ${issues.length - maximumShown} more`] : []
   return [...issues.slice(0, maximumShown).map(showIssue), ...more].join("\n")

@@ -25,7 +25,6 @@ export const AgentMode = Schema.Literal("primary", "subagent", "all")
 
 export type AgentMode = typeof AgentMode.Type
 
-/** Where an agent's commands run. */
 export const BashMode = Schema.Literal("process", "live")
 
 /**

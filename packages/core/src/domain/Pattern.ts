@@ -14,7 +14,6 @@ interface Segment {
   readonly fallback: ReadonlyArray<number> | undefined
 }
 
-/** A compiled pattern. */
 export interface Pattern {
   readonly source: string
   readonly tokens: Tokens
@@ -98,7 +97,6 @@ const compiled = (source: string): Pattern => {
 const cacheSize = 2_000
 const cache = new Map<string, Pattern>()
 
-/** The compiled pattern, from a cache. */
 export const compile = (source: string): Pattern => {
   const known = cache.get(source)
   if (known !== undefined) return known

@@ -7,7 +7,6 @@ export { QuestionClosed, QuestionRef } from "@daybook/log/domain/Identifiers"
 const text = (most: number) => Schema.NonEmptyString.pipe(Schema.maxLength(most))
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
-/** One suggested answer. */
 export const QuestionOption = Schema.Struct({
   label: text(200).annotations({ description: "The answer, in a few words" }),
   description: optional(text(1_000).annotations({ description: "What choosing it means" }))

@@ -5,7 +5,6 @@
 import { Schema } from "effect"
 import { compile, test } from "./Pattern.ts"
 
-/** A rule's verdict. */
 export const Verdict = Schema.Literal("allow", "deny", "ask")
 export type Verdict = typeof Verdict.Type
 

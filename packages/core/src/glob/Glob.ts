@@ -225,7 +225,6 @@ function* written(pattern: string, from = 0): Generator<string> {
   yield pattern
 }
 
-/** A compiled glob. */
 export interface Glob {
   readonly matches: (parts: ReadonlyArray<string>) => boolean
   readonly mayHold: (folder: ReadonlyArray<string>) => boolean

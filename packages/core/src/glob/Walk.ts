@@ -109,7 +109,6 @@ export interface WalkOptions {
   /** Canonical. */
   readonly folder: string
   readonly glob: Glob
-  /** Aborts the walk. */
   readonly signal: AbortSignal
   readonly most: number
   readonly skipped: ReadonlySet<string>

@@ -4,12 +4,11 @@
  */
 import { HttpRefused } from "./SameOrigin.ts"
 
-/** Limits of a response's body. */
 export interface BodyLimits {
   readonly body: number
   /** Bytes of one event. */
   readonly event: number
-  /** Bytes of a whole event stream; absent if it may stay open for ever. */
+  /** Bytes of a whole event stream; absent if it may stay open forever. */
   readonly stream?: number
 }
 
@@ -54,7 +53,6 @@ const bounded = (limits: BodyLimits, events: boolean) => {
   })
 }
 
-/** The same response with another body. */
 export const withBody = ({ headers, status, statusText }: Response, body: ReadableStream<Uint8Array>): Response =>
   new Response(body, { headers, status, statusText })
 

@@ -6,7 +6,6 @@
 import type { Assignment, forEachChild, parse, ParsedScript, Redirection, SyntaxNode, WordPart } from "unbash"
 import { literal } from "../domain/Rule.ts"
 
-/** One word of a command. */
 export interface Word {
   readonly text: string
   /** The word after quote removal, with its expansions as written. */

@@ -17,7 +17,6 @@ import {
 import { isHarmless } from "./CommandOptions.ts"
 import { baseName, executesInput, innerOf, isReader, isShell, isWrapper, nameOf } from "./CommandWrappers.ts"
 
-/** A rule for commands, compiled. */
 interface CommandRule {
   readonly pattern: Pattern
   readonly verdict: Verdict
@@ -322,7 +321,6 @@ export const whyAsked = (options: CommandRulesOptions, line: CommandLine): Reado
   return rest <= 0 ? reasons : [...reasons.slice(0, mostReasons), `and ${rest} more`]
 }
 
-/** The verdict on a command line. */
 export const lineVerdict = (options: CommandRulesOptions, line: CommandLine): Verdict => {
   const commands = commandsOf(line)
   const judge = judgeOf(options, line)

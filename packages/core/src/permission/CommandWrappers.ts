@@ -183,7 +183,6 @@ const isOneOf = (list: string | undefined, option: string): boolean =>
   option.length > 1 && names(list).some((name) => name.startsWith(option))
 
 interface Scanned {
-  /** Values of options that are scripts. */
   readonly scripts: ReadonlyArray<Word>
   readonly rest: ReadonlyArray<Word>
   /** Words before the rest, except those that the form skips. */

@@ -62,7 +62,6 @@ export const layerSessionApprovals: Layer.Layer<SessionApprovals, never, EventLo
 
 // A call's request for permission, and how its resources are named and guarded.
 
-/** A call's request for permission. */
 export interface Authorization {
   readonly sessionID: SessionID
   readonly messageID: MessageID
@@ -117,10 +116,8 @@ export type ValidApproval = Approval & Partial<Pick<SavedApproval, "number">>
 export interface ResourceState {
   /** Resources that neither a rule nor an approval allows. */
   readonly open: ReadonlyArray<string>
-  /** The approvals that allow the other resources. */
   readonly used: ReadonlyArray<ValidApproval>
   readonly changed: boolean
-  /** The approvals that are valid for the call. */
   readonly approvals: ReadonlyArray<ValidApproval>
 }
 
@@ -168,7 +165,6 @@ export interface JudgeInput {
   readonly request: Authorization
   readonly location: Location
   readonly store: PermissionStore["Type"]
-  /** The approvals of the call's session. */
   readonly given: SessionApprovals["Type"]
   /** Why approvals and rules that allow do not count in this project; undefined if they do. */
   readonly untrusted: Effect.Effect<string | undefined>

@@ -41,10 +41,8 @@ interface Records {
   readonly log: Option.Option<EventLog["Type"]>
 }
 
-/** A question about a call. */
 interface CallQuestion {
   readonly request: Authorization
-  /** The resources that it asks about. */
   readonly resources: NonEmptyReadonlyArray<string>
   /** The resource patterns that an approval saves; empty if nothing can be saved. */
   readonly always: ReadonlyArray<string>

@@ -61,8 +61,8 @@ export class PermissionStore extends Context.Tag("@daybook/core/PermissionStore"
   PermissionStore,
   {
     /**
-     * The valid approvals of the folder that is at this canonical path now, oldest first. With `permission`, only those
-     * that may apply to it.
+     * The valid approvals of the folder that is at this canonical path now, oldest first. With `permission`, only the
+     * approvals that may apply to it.
      */
     readonly list: (
       folder: string,
@@ -84,7 +84,7 @@ export class PermissionStore extends Context.Tag("@daybook/core/PermissionStore"
       readonly limit: number
     }) => Effect.Effect<ReadonlyArray<PermissionEvent>, PermissionStoreError>
     /**
-     * Revokes approvals, immediately and in every process. Returns those that were valid until now. Each is recorded as
+     * Revokes approvals, immediately and in every process. Returns the approvals that were valid until now. Each is recorded as
      * an event in its session, unless the session was removed.
      */
     readonly revoke: (

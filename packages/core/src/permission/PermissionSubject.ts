@@ -7,7 +7,6 @@ import { JsonValue } from "@daybook/log/domain/Json"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
-/** The change of one file. */
 export const FileChange = Schema.Struct({
   path: Schema.String,
   change: Schema.Literal("create", "replace", "edit", "delete", "move"),
@@ -39,7 +38,6 @@ export const PermissionSubject = Schema.Union(
     folder: Schema.String,
     command: optional(Schema.String)
   }),
-  /** A call of an MCP server's tool. */
   Schema.Struct({ type: Schema.Literal("mcp"), server: Schema.String, tool: Schema.String, input: JsonValue }),
   Schema.Struct({
     type: Schema.Literal("task"),

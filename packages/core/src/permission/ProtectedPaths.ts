@@ -19,7 +19,6 @@ export interface Guard {
 const obeyed = "programs or agents obey what it says"
 const secret = "it may hold secrets"
 
-/** Splits lines into words. */
 const words = (...lines: ReadonlyArray<string>) => lines.flatMap((line) => line.split(" "))
 
 const obeyedNames: ReadonlySet<string> = new Set(
@@ -89,7 +88,6 @@ const guardOf = (segment: string, changes: boolean): Guard | undefined => {
   return changes && obeyedNames.has(name) ? { segment, why: obeyed, named: exactly } : undefined
 }
 
-/** Permissions that read their resource. */
 const reading: ReadonlySet<string> = new Set(["read", "grep"])
 
 /** The guards of a path against an action. The part of a reference before its colon is a segment too. */
@@ -116,7 +114,6 @@ export const namesGuards = (pattern: string, resource: string, guards: ReadonlyA
   return guards.every(({ named }) => segments.some(named))
 }
 
-/** Describes the guards for the question. */
 export const describeGuards = (guards: ReadonlyArray<Guard>): string =>
   [...new Map(guards.map((guard) => [guard.segment, guard])).values()]
     .map(({ segment, why }) => `${JSON.stringify(segment)} is protected: ${why}.`)

@@ -39,7 +39,6 @@ const isPermissionEvent = (event: SessionEvent): event is PermissionEvent =>
 /** The minimum interval between writes of one approval's uses, in milliseconds. */
 const usesEvery = 60_000
 
-/** Unwritten uses of one approval. */
 interface UseCount {
   readonly uses: number
   readonly writtenAt: number

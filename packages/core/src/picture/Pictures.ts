@@ -68,7 +68,6 @@ const interlacedPixels = 50_000_000
 /** Timeout per picture in seconds; a thread stops only when its decoder checks the clock. */
 const seconds = 20
 
-/** A picture in a form that providers accept. */
 interface EncodedPicture {
   readonly bytes: Uint8Array
   readonly format: string
@@ -196,7 +195,6 @@ export const loadDecoder = (): Promise<PictureDecoder | undefined> =>
 /** A picture that cannot be shown; the reason is the end of a sentence about it. */
 export class PictureRefused extends Data.TaggedError("PictureRefused")<{ readonly reason: string }> {}
 
-/** A picture in stored form. */
 export interface FittedPicture {
   readonly bytes: Uint8Array
   readonly mime: string
@@ -253,13 +251,11 @@ const fitUndecoded = (bytes: Uint8Array, format: PictureFormat): Effect.Effect<F
   return Effect.succeed({ bytes, mime: format, note: undefined })
 }
 
-/** Converts pictures to stored form. */
 export interface PictureFitter {
   /** Takes the bytes of a picture, whatever its name or type. */
   readonly fit: (bytes: Uint8Array) => Effect.Effect<FittedPicture, PictureRefused>
 }
 
-/** A fitter with this decoder. */
 export const makePictures = (load: typeof loadDecoder): PictureFitter => {
   const permits = Effect.unsafeMakeSemaphore(1)
   let loaded: ReturnType<typeof loadDecoder> | undefined

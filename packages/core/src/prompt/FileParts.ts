@@ -280,7 +280,6 @@ const content = (gathering: Gathering, target: Target, asked: LineRange | undefi
     })
   )
 
-/** The part of a resolved target. */
 export const targetPart = (gathering: Gathering, target: Target, asked?: LineRange): Part =>
   Effect.zipRight(mayRead(gathering, target.resource), content(gathering, target, asked))
 

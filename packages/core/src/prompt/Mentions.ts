@@ -151,7 +151,6 @@ const trimmed = (found: string): string => {
   return text.slice(0, end)
 }
 
-/** Splits a name from its line suffix. */
 export const splitLines = (name: string): { readonly target: string; readonly lines?: LineRange } => {
   const [, target, hash, hashTo, colon, colonTo] = linesAtEnd.exec(name) ?? []
   const from = hash ?? colon

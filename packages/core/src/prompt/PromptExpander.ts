@@ -180,7 +180,6 @@ const attachmentName = ({ name, uri }: FileAttachment, index: number): string =>
   return last === "" ? `attachment ${index + 1}` : last.slice(0, 300)
 }
 
-/** The parts of one attachment. */
 const attachmentParts = (
   gathering: Gathering,
   reader: ResourceReader["Type"],
@@ -451,5 +450,4 @@ const make = Effect.gen(function* () {
   return PromptExpander.of({ expand: expandSafely })
 })
 
-/** Resolves mentions, attachments and templates. */
 export const layer: Layer.Layer<PromptExpander, never, Agents | Templates> = Layer.effect(PromptExpander, make)

@@ -21,7 +21,6 @@ let tag: RegExp | undefined
 /** Compiled on first use, because it takes longer than the start of a reading verb may. */
 const tagPattern = () => (tag ??= new RegExp(String.raw`<(?=[\s\p{Cf}]{0,4}/?[\s\p{Cf}]{0,4}(?:${spelled}))`, "giu"))
 
-/** The text with the runtime's tags escaped. */
 export const unprivileged = (text: string): string =>
   text.includes("<") ? text.replaceAll(tagPattern(), "&lt;") : text
 

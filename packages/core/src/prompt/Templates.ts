@@ -100,7 +100,6 @@ export const expandTemplate = (body: string, argumentsText: string): Either.Eith
   return text.length > limit ? Either.left(new TemplateTooLong({ limit })) : Either.right(text)
 }
 
-/** A text with placeholders for arguments. */
 export interface Template {
   readonly name: string
   readonly description?: string
@@ -144,7 +143,6 @@ export class Templates extends Context.Tag("@daybook/core/Templates")<
   {
     readonly find: (name: string, location?: Location) => Effect.Effect<Template, TemplateNotFound>
     readonly list: (location?: Location) => Effect.Effect<ReadonlyArray<Template>>
-    /** Unusable files. */
     readonly problems: (location?: Location) => Effect.Effect<ReadonlyArray<TemplateProblem>>
   }
 >() {}

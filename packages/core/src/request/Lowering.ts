@@ -17,7 +17,6 @@ import { isPruned, nothingPruned, placeholder } from "./Prune.ts"
 import { cutOff, goOn, nothingAsked } from "./Reminders.ts"
 import { defaultPictures, insteadOf, isThinkingWithheld, type Withholding, withinPictures } from "./Withholding.ts"
 
-/** The target of lowering, and what is pruned. */
 export interface LoweringTarget extends Withholding {
   /** Whether the provider accepts system messages between others (RQ-22). */
   readonly systemMessages: "leading" | "anywhere"

@@ -26,7 +26,6 @@ export { NothingShown, ShownRequest } from "./ShownRequest.ts"
 
 /** A sent request without its history. */
 export interface Sent {
-  /** The step's sequence number and its answer. */
   readonly step: { readonly seq: number; readonly messageID: MessageID }
   readonly agent: string
   readonly model: ModelRef

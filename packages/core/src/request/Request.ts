@@ -100,7 +100,6 @@ const recordedSettings = (
   ...(pictures === undefined ? {} : { pictures })
 })
 
-/** How messages are shown to this model. */
 export const shownFor = (info: ModelInfo, prunedSeq: number | undefined): LoweringTarget => ({
   model: info.ref,
   systemMessages: info.systemMessages ?? "leading",
@@ -123,7 +122,6 @@ const lastUsage = (lowered: ReadonlyArray<Lowered>, model: ModelRef): LastUsage 
   return { tokens: step.tokens, messages: before + Math.min(1, lowered[at]?.shown.length ?? 0) }
 }
 
-/** Assembles a request. */
 export const assemble = (input: RequestInput): AssembledRequest => {
   const { baselineSeq, info, settings, toolChoice } = input
   const shown = shownFor(info, input.prunedSeq)

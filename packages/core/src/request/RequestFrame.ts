@@ -25,7 +25,6 @@ const json = (tool: FramedTool): string => {
   return text
 }
 
-/** Hashes a frame by its content. */
 export const hashOf = ({ baselineSeq, settings, system, tools }: RequestFrame): string =>
   hashed([system, baselineSeq, tools.map(json), settings])
 
@@ -36,7 +35,7 @@ export interface NewBaseline {
   readonly snapshot: Snapshot
 }
 
-/** The baseline stands in the system texts, unless a hook changed it there. */
+/** The system texts contain the baseline, unless a hook changed it. */
 const introduced = ({ baseline, snapshot }: NewBaseline, system: ReadonlyArray<string>) => {
   const index = system.indexOf(baseline)
   return { baseline: index < 0 ? baseline : index, snapshot: difference({}, snapshot, baseline) }

@@ -59,7 +59,6 @@ const result = Schema.Struct({
 const message = <const Role extends string, Content extends Schema.Schema.All>(role: Role, content: Content) =>
   Schema.Struct({ role: Schema.Literal(role), content, options })
 
-/** A message of a request. */
 const ShownMessage = Schema.Union(
   message("system", Schema.String),
   message("user", Schema.Union(Schema.String, Schema.Array(Schema.Union(text, file)))),
@@ -87,7 +86,6 @@ export const RequestFrame = Schema.Struct({
 })
 export type RequestFrame = typeof RequestFrame.Type
 
-/** A provider request, recorded or previewed. */
 export const ShownRequest = Schema.Struct({
   sessionID: SessionID,
   agent: Schema.String,

@@ -36,7 +36,6 @@ const linearExpression = Object.assign(
   { code: "linearExpression" }
 )
 
-/** Compiled validators by schema text. */
 const compiled = new Map<string, ValidateFunction>()
 const compiledLimit = 64
 

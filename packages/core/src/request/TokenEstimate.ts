@@ -10,14 +10,12 @@ import type { Tokens } from "@daybook/log/domain/Values"
 /** The model's tokenizer, if known. */
 export type CountTokens = (text: string) => number
 
-/** A tool's definition in request form. */
 export interface ToolShape {
   readonly name: string
   readonly description?: string | undefined
   readonly parameters: unknown
 }
 
-/** The parts of a request that are estimated. */
 export interface EstimatedRequest {
   readonly system: ReadonlyArray<string>
   readonly messages: ReadonlyArray<Prompt.MessageEncoded>

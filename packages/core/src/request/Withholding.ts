@@ -59,7 +59,7 @@ export const withheldFrom = ({ withheld = [] }: Message, model: ModelRef): Reado
 export const isThinkingWithheld = (message: Message, model: ModelRef): boolean =>
   withheldFrom(message, model).some(({ kind }) => kind === "thinking")
 
-/** What stands in place of the parts of a message, or of the result of one of its calls. */
+/** The replacement for the parts of a message, or for the result of one of its calls. */
 export const insteadOf = (message: Message, { media, model }: Withholding, callID?: string): Instead => {
   if (message.withheld === undefined && media === undefined) return nothingInstead
   const withheld = withheldFrom(message, model).filter((part) => part.callID === callID)

@@ -71,7 +71,6 @@ const makeKnownPrice = Effect.gen(function* () {
   })
 })
 
-/** Answers to the model's questions. */
 const makeAnswers = Effect.fnUntraced(function* ({ unlessRemoved }: Existing) {
   const questions = yield* Questions
 

@@ -23,7 +23,6 @@ export interface ChildOptions {
   readonly created: (session: Session) => Effect.Effect<void>
 }
 
-/** The result of a child's run. */
 export interface ChildResult {
   readonly session: Session
   /** Why the run failed. */
@@ -106,7 +105,6 @@ const make = Effect.gen(function* () {
 /** Runs children of one database's sessions; `run` waits until `attached` is built. */
 export const layer = Layer.effect(ChildSessions, make)
 
-/** Attaches the facade. */
 export const attached = Layer.effectDiscard(
   Effect.gen(function* () {
     const children = yield* ChildSessions

@@ -35,7 +35,6 @@ export interface Beginning {
 const block = (label: string, text: string): ReadonlyArray<string> =>
   text.trim() === "" ? [] : [`[${label}]: ${text.slice(0, shownChars).trim()}`]
 
-/** The request for a title. */
 export const titleRequest = ({ answer, prompt }: Beginning): ReadonlyArray<Prompt.MessageEncoded> => [
   {
     role: "user",
@@ -205,5 +204,4 @@ const make = Effect.fnUntraced(function* ({ budget: fallback, mode }: NamingOpti
   })
 })
 
-/** Names sessions by the mode. */
 export const layer = (options: NamingOptions) => Layer.scoped(Naming, make(options))

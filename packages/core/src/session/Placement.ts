@@ -83,7 +83,6 @@ export const makeLocations = Effect.gen(function* () {
   const platform = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const path = yield* Path.Path
   return {
-    /** Validates and normalizes a caller's Location. */
     place: (location: Location) =>
       Effect.flatMap(validate("location", Location, location), (decoded) =>
         Effect.provide(canonical(decoded), platform)
@@ -138,7 +137,6 @@ export const make = Effect.gen(function* () {
   const store = yield* SessionStore
   const path = yield* Path.Path
 
-  /** Validates the placement of a creation. */
   const check = (placement: Placement) => checked(path, placement, "placement.")
 
   const addressed = Effect.fn("Sessions.addressed")(function* (address: Address) {

@@ -22,7 +22,6 @@ export class Questions extends Context.Tag("@daybook/core/Questions")<
   {
     /** The open questions of a session with a living owner, oldest first. */
     readonly pending: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<PendingQuestion>, LogUnavailable>
-    /** Records the answers, one per question. */
     readonly answer: (
       options: QuestionRef & { readonly answers: ReadonlyArray<string> }
     ) => Effect.Effect<void, InvalidInput | QuestionClosed | AppendError>

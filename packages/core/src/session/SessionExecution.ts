@@ -67,7 +67,6 @@ type Service = SessionExecution["Type"]
 /** The layer built once per Location: the runner and its services there. */
 export type LocationLayer<E, R> = Layer.Layer<SessionRunner, E, R | CurrentLocation>
 
-/** The Locations in use, each with its runner. */
 const makeLocations = <R>(location: LocationLayer<never, R>) =>
   LayerMap.make(
     // Fresh: the layers of two Locations are the same values and must not be shared.

@@ -36,7 +36,6 @@ export interface InputOptions {
   readonly inboxLimit: number
 }
 
-/** The arguments of an admission. */
 type AdmissionRequest = Omit<Admission, "prompt" | "messageID"> & {
   readonly prompt: PromptInput
   readonly messageID: MessageID | undefined

@@ -239,7 +239,7 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     readonly switchAgent: (sessionID: SessionID, agent: string) => Effect.Effect<void, InvalidInput | ChangeError>
     /** The model must exist, as for its next turn. Publishes nothing if it is unchanged (CR-3). */
     readonly switchModel: (sessionID: SessionID, model: ModelRef) => Effect.Effect<void, InvalidInput | ChangeError>
-    /** Moves the session to another Location; its context starts anew there (EP-9). */
+    /** Moves the session to another Location, where its context starts again (EP-9). */
     readonly move: (sessionID: SessionID, location: Location) => Effect.Effect<void, InvalidInput | ChangeError>
     /**
      * Requests a compaction: it runs at the next safe boundary, or immediately if the session is idle. `wait` and

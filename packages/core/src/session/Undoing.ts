@@ -25,7 +25,7 @@ type Files = RestoreAccount & { readonly problem?: string }
 
 const untouched: Files = { outcomes: [], before: undefined, after: undefined }
 
-/** The paths that were left, or those that were not. Paths without work are neither. */
+/** Paths that were skipped, or paths that were restored. Paths without work are neither. */
 const pathsOf = ({ outcomes }: Files, isLeft: boolean): ReadonlyArray<string> =>
   outcomes.flatMap(({ action, path }) => (action !== "already" && (action === "conflict") === isLeft ? [path] : []))
 
@@ -45,7 +45,6 @@ const accountOf = ({ outcomes, problem }: Files, problems: ReadonlyArray<string>
   } satisfies Partial<Undone>
 }
 
-/** A move of the leaf. */
 interface LeafMove {
   readonly from: MessageID | undefined
   readonly to: MessageID | undefined

@@ -64,7 +64,6 @@ export const workTreeOf = (folder: string, configured: ReadonlyArray<string>): E
     Effect.orElseSucceed(() => undefined)
   )
 
-/** Limits of one snapshot. */
 export interface SnapshotLimits {
   /** Bytes of a file; larger files are left out. */
   readonly fileBytes: number
@@ -80,7 +79,6 @@ export const defaultLimits: SnapshotLimits = {
   bytes: 1024 * 1024 * 1024
 }
 
-/** What a snapshot stores and leaves out. */
 export interface Candidates {
   /** Paths to store. */
   readonly stored: ReadonlyArray<string>

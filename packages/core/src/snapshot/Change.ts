@@ -17,7 +17,6 @@ export const isSame = (a: State, b: State): boolean => a?.mode === b?.mode && a?
 const stateOf = (mode: string, id: string): State =>
   mode === "100644" || mode === "100755" || mode === "120000" ? { mode, id } : undefined
 
-/** Two snapshots that are compared. */
 export interface Pair {
   readonly before: string
   readonly after: string

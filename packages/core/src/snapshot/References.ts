@@ -37,7 +37,6 @@ export const known = (index: string): Effect.Effect<string | undefined> =>
     return stamp !== undefined && stamp !== "" && stamp === identity(index) ? tree : undefined
   })
 
-/** A snapshot that is kept for a session. */
 export interface Reference {
   readonly store: string
   /** The session's key: session ids may hold what the name of a reference may not. */
@@ -75,7 +74,6 @@ export const keep = (reference: Omit<Reference, "time">, temporary: string): Eff
 export const keysIn = (store: string): Effect.Effect<ReadonlyArray<string>, SnapshotUnavailable> =>
   tryFiles("listing the snapshots", () => namesIn(folderOf(store)))
 
-/** The snapshots that a store keeps. */
 export const references = (store: string): Effect.Effect<ReadonlyArray<Reference>, SnapshotUnavailable> =>
   tryFiles("listing the snapshots", async () => {
     const found: Array<Reference> = []

@@ -28,7 +28,6 @@ export const temporaryPrefix = ".daybook-undo-"
 /** A name of fixed length for a path or an id. */
 export const hash = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 32)
 
-/** The store's folder. */
 export const storeOf = ({ folder }: Pick<StoreOptions, "folder">, { root }: Pick<WorkTree, "root">): string =>
   path.join(folder, `${hash(root)}.git`)
 
@@ -38,7 +37,6 @@ export const tryFiles = <A>(doing: string, work: () => Promise<A>): Effect.Effec
     catch: (cause) => unavailable("failed", `${doing}: ${cause instanceof Error ? cause.message : String(cause)}`)
   })
 
-/** The existing stores. */
 export const stores = (folder: string): Effect.Effect<ReadonlyArray<string>, SnapshotUnavailable> =>
   existsSync(folder)
     ? Effect.map(
@@ -68,7 +66,6 @@ export const locked =
       )
     )
 
-/** Runs git on the store alone. */
 export const gitIn = (store: string, args: ReadonlyArray<string>, input?: string) =>
   runGit(store, { cwd: store, args, env: { GIT_DIR: store }, ...(input === undefined ? {} : { input }) })
 

@@ -158,7 +158,6 @@ export interface StoreSizes {
   readonly snapshots: number
 }
 
-/** Measures all stores. */
 export const measure = Effect.fn("Snapshots.measure")(function* (
   folder: string
 ): Effect.fn.Return<StoreSizes, SnapshotUnavailable> {
@@ -204,7 +203,6 @@ export const run = Effect.fn("Snapshots.upkeep")(function* (
 
 // Finds and mends faults of the stores of snapshots.
 
-/** A fault of one store. */
 export interface Fault {
   readonly store: string
   readonly root: string | undefined

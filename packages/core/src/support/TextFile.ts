@@ -97,7 +97,6 @@ const fileError = (file: string, cause: unknown): TextFileError => {
   })
 }
 
-/** Runs one file operation. */
 export const tryFile = <A>(file: string, run: () => Promise<A>): Effect.Effect<A, TextFileError> =>
   Effect.tryPromise({ try: run, catch: (cause) => fileError(file, cause) })
 

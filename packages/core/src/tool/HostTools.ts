@@ -10,7 +10,7 @@ import { fromToolkit, provide, type RunHere, type ToolDefinition, wireTool } fro
 
 // Keeps tools by name in layers: a registration overlays earlier ones until its scope closes (TO-15).
 
-/** One registration of one tool. Its identity shows whether a tool is still the one that was offered. */
+/** One registration of one tool. Its identity shows whether a tool changed since it was offered. */
 export interface ToolEntry {
   readonly definition: ToolDefinition
   /** The tool as a request of this agent offers it. */
@@ -42,7 +42,6 @@ export interface ToolOverlay {
   readonly whyMissing: Explanation
   /** Makes requests wait for tools that register later, until the scope closes. */
   readonly awaitBeforeUse: (ready: Effect.Effect<void>) => Effect.Effect<void, never, Scope.Scope>
-  /** Waits for all announced tools. */
   readonly ready: Effect.Effect<void>
 }
 

@@ -23,12 +23,11 @@ import { excessOf, tooDeep, tooMany } from "../support/Excess.ts"
 
 // Limits the depth and the number of values of a call's arguments, before any recursive reader sees them.
 
-/** Whether a JSON value exceeds a limit. */
 const isExcessive = (value: unknown): boolean => excessOf(value) !== undefined
 
 const leftOut = (excess: string) => `[left out: ${excess}]`
 
-/** The arguments for the log: a short text replaces those that exceed a limit. */
+/** The arguments for the log: a short text replaces arguments that exceed a limit. */
 export const boundedInput = (value: unknown): unknown => {
   const excess = excessOf(value)
   return excess === undefined ? value : leftOut(excess)
@@ -275,7 +274,6 @@ const wordOf = (words: ReadonlyArray<unknown>, value: unknown, habits: Habits): 
   return words.find((word) => Predicate.isString(word) && folded(word) === given) ?? habits.words?.[given] ?? value
 }
 
-/** The nearest number within the form's bounds. */
 const nearest = (form: Form, value: number): number => {
   const bound = (name: string, step = 0) => (Predicate.isNumber(form[name]) ? form[name] + step : undefined)
   const least = bound("minimum") ?? bound("exclusiveMinimum", 1) ?? -Infinity

@@ -112,7 +112,6 @@ export interface ToolDefinition<out R = never> {
   ) => Effect.Effect<ToolOutput, ToolFailure | ToolDeclined | ToolStorageError, R>
 }
 
-/** A tool's implementation. */
 export interface ToolOptions<Params, Success, Failure, R> {
   /**
    * Runs one call, in a scope of its own. It may fail with the tool's own failure or with `ToolFailure`; a defect is
@@ -264,7 +263,6 @@ const within =
       })
     })
 
-/** Provides the services that the tool's calls require. */
 export const provide = <R>(definition: ToolDefinition<R>, services: Context.Context<R>): ToolDefinition => ({
   ...definition,
   execute: (input, call) => within(services)(definition.execute(input, call))

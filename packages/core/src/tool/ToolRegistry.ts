@@ -25,7 +25,6 @@ export type CallOutcome = Data.TaggedEnum<{
 /** Makes and matches settlements. */
 export const CallOutcome = Data.taggedEnum<CallOutcome>()
 
-/** The tools that one provider request offers. */
 export interface MaterializedTools {
   readonly definitions: ReadonlyArray<Tool.Any>
   /** Whether a call of this name changes no files: the tool only reads, or there is no such tool. */
@@ -41,7 +40,6 @@ export interface MaterializedTools {
   }) => Effect.Effect<CallOutcome, ToolDeclined | ToolStorageError>
 }
 
-/** A request's changes to an agent's tools. */
 export interface RequestTools {
   /** Name patterns, on or off; the last match decides. */
   readonly overrides?: Readonly<Record<string, boolean>> | undefined
@@ -177,7 +175,6 @@ export type Builtins = Effect.Effect<
   CurrentLocation | Permission | ToolOutputStore
 >
 
-/** A registry with the given built-in tools. */
 export const layer = <E, R>(
   builtins: Effect.Effect<ReadonlyArray<ToolDefinition>, E, R>
 ): Layer.Layer<ToolRegistry, E, R | HostTools | Permission | ToolOutputStore> =>

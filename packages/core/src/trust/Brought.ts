@@ -24,7 +24,6 @@ export type Brought = typeof Brought.Type
 export const limits = { folders: 1_000, entries: 20_000, depth: 16, things: 500, hashed: 1024 * 1024, kept: 16 * 1024 }
 const keptInAll = 512 * 1024
 
-/** Names of instruction files, in any folder. */
 const instructionNames: ReadonlySet<string> = new Set(["AGENTS.md", "CLAUDE.md"])
 
 /** Folders whose files are not the project's own instructions. */
@@ -211,7 +210,6 @@ const ofDaybook = async (root: string): Promise<Walk> => {
   return walk
 }
 
-/** Surveys projects and caches unchanged items. */
 export const makeSurveyor = () => {
   const known: CheckedItems = new Map()
 

@@ -13,7 +13,6 @@ import { isWithin } from "../support/TextFile.ts"
 
 // Decides who may add files to a folder: only this user and root, or others too.
 
-/** The folder's owner, group and mode. */
 interface FolderOwner {
   readonly uid: number
   readonly gid: number
@@ -95,7 +94,6 @@ export const foldersBetween = (top: string, folder: string): ReadonlyArray<strin
         .toReversed()
     : []
 
-/** A project's trust. */
 export interface TrustState {
   /** `unknown`: there is no decision about its current content. It has the effect of `restricted`. */
   readonly state: "trusted" | "restricted" | "unknown"
@@ -107,7 +105,6 @@ export interface TrustState {
   readonly approved?: ReadonlySet<string>
 }
 
-/** Decides whether projects are trusted. */
 export interface Trust {
   readonly of: (root: string) => Effect.Effect<TrustState>
 }
@@ -131,7 +128,6 @@ export class ProjectTrust extends Context.Reference<ProjectTrust>()("@daybook/co
   defaultValue: (): Trust => trustAll
 }) {}
 
-/** Whether what the project brings counts. */
 export const isTrusted = ({ state }: TrustState): boolean => state === "trusted"
 
 // Finds the project of a Location and whether what it brings counts.

@@ -41,7 +41,6 @@ export interface Changes {
   readonly changed: ReadonlyArray<{ readonly before: Brought; readonly now: Brought }>
 }
 
-/** A project's current state. */
 export interface Report {
   readonly root: string
   readonly standing: TrustState
@@ -63,7 +62,6 @@ export interface TrustOptions {
   readonly everything?: boolean | undefined
 }
 
-/** A person's decisions. */
 export interface TrustStore extends Trust {
   /** Surveys the project of a canonical folder. */
   readonly report: (directory: string) => Effect.Effect<Report, TrustError>

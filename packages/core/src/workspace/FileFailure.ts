@@ -38,7 +38,6 @@ export interface OpenFile {
 /** A failure of this type with a message for the model. */
 export const refuse = (type: string, message: string) => new ToolFailure({ type, message })
 
-/** A path as a sentence shows it. */
 export const quoted = (name: string) => JSON.stringify(name.length > 300 ? `${name.slice(0, 300)}...` : name)
 
 /** The system's code of a file error, such as `ENOENT`. */

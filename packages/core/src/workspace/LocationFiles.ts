@@ -107,7 +107,6 @@ const referenceRoot = (reference: Reference, directory: string): Effect.Effect<O
 const isWithin = (root: string, real: string) =>
   real === root || real.startsWith(root.endsWith(path.sep) ? root : root + path.sep)
 
-/** A path's name for permissions and people. */
 const resourceOf = (root: string, real: string) => path.relative(root, real).split(path.sep).join("/") || "."
 
 const outside = (name: string) =>
@@ -198,7 +197,6 @@ const hold = Effect.fn("LocationFiles.hold")(function* (
 
 // Resolves a path from a model in a Location: checks its text, follows its links, and refuses a target outside.
 
-/** Where the files of a Location come from. */
 interface Sources {
   /** Canonical. */
   readonly directory: string
@@ -313,7 +311,6 @@ const resolveWritable = Effect.fn("LocationFiles.resolveWritable")(function* (fi
   return { ...target, stats, link: last.isSymbolicLink() }
 })
 
-/** Resolves any folder of the machine. */
 const resolveFolder = Effect.fn("LocationFiles.resolveFolder")(function* (files: Sources, name: string) {
   const root = yield* rootOf(files)
   if (name.includes("\0")) return yield* refuse("path.invalid", `${quoted(name)} holds a NUL character`)
@@ -366,7 +363,6 @@ export class LocationFiles extends Context.Tag("@daybook/core/LocationFiles")<
       name: string,
       make?: MakeFolder
     ) => Effect.Effect<PathInFolder, ToolFailure, Scope.Scope>
-    /** Serializes changes of one file. */
     readonly exclusively: (real: string) => <A, E, R>(change: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
     /** Fails if the path is no longer canonical, or no longer in the Location (or in `root`). */
     readonly recheck: (real: string, root?: string) => Effect.Effect<void, ToolFailure>

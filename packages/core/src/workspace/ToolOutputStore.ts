@@ -191,7 +191,6 @@ const removeWhere = (
     Effect.withSpan("ToolOutputStore.sweep")
   )
 
-/** Removes the files older than the retention. */
 const sweepFolder = (fs: FileSystem.FileSystem, path: Path.Path, { retention, root }: StoreOptions) =>
   Effect.flatMap(Clock.currentTimeMillis, (now) => {
     const oldest = now - Duration.toMillis(retention)

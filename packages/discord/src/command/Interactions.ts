@@ -77,7 +77,6 @@ const commands: ReadonlyArray<Command> = [
   { name: "fork", description: "Go on in a new thread from here", right: "ask", place: "thread" }
 ]
 
-/** The commands for Discord. */
 const registered = commands.map(({ description, name, options = [] }) => ({
   name,
   description,

@@ -28,7 +28,6 @@ const callback = (discord: Wire, { id, token }: Interaction, type: number, data:
 /** Who sees the answer. */
 export type Audience = "person" | "everyone"
 
-/** Says that an answer follows. */
 export const beginAnswer = (discord: Wire, interaction: Interaction, audience: Audience = "person") =>
   callback(discord, interaction, 5, audience === "person" ? { flags: MessageFlags.Ephemeral } : {})
 
@@ -141,7 +140,6 @@ const words: Readonly<Record<string, string>> = {
   decline: "🛑 Declined"
 }
 
-/** A permission that was decided in Discord. */
 const decidedBody = (decision: string, by: string): Body => ({
   content: `🔐 ${words[decision] ?? decision} by <@${by}>`
 })
@@ -281,7 +279,6 @@ const output = (target: Extract<Target, { readonly type: "call" }>, secrets: Rea
       : { content: "The output is in the file.", file: { name: "output.txt", text } }
   })
 
-/** Does it and answers the person. */
 export const press = (
   interaction: Interaction,
   { action, nonce, target }: Press,

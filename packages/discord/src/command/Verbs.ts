@@ -81,7 +81,6 @@ const summaryText = (
   ].join("\n")
 }
 
-/** An option of a command. */
 export const option = ({ data }: Interaction, name: string): unknown =>
   data?.options?.find((each) => each.name === name)?.value
 

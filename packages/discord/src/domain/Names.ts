@@ -16,7 +16,6 @@ export const isLater = (one: Snowflake, other: Snowflake): boolean => BigInt(one
 export const snowflakeOf = (time: number): Snowflake =>
   String(BigInt(Math.max(0, Math.floor(time) - 1_420_070_400_000)) << 22n)
 
-/** The session of a thread. */
 export const sessionOf = (thread: Snowflake): SessionID => SessionID.make(`ses_discord-${thread}`)
 
 export const threadOf = (sessionID: string): Snowflake | undefined => /^ses_discord-(\d{1,20})$/.exec(sessionID)?.[1]

@@ -30,7 +30,6 @@ export type People = typeof People.Type
 
 const model = Schema.String.pipe(Schema.pattern(/^[^/\s]+\/\S+$/), expects("a model: provider/model"))
 
-/** One channel, and the threads in it. */
 export const ChannelSettings = Schema.Struct({
   folder: someText,
   agent: optional(name),
@@ -50,7 +49,6 @@ export const Settings = Schema.Struct({
 })
 export type Settings = typeof Settings.Type
 
-/** Reads the file's text. */
 export const read = (text: string): Either.Either<Settings, ReadonlyArray<Issue>> =>
   Either.flatMap(parseYaml(text), (parsed) => decodeParsed(Settings, parsed))
 

@@ -50,7 +50,7 @@ const bytesOf = (http: HttpClient.HttpClient, { url }: Attachment) =>
     Effect.mapError((error) => (typeof error === "string" ? error : "it could not be downloaded"))
   )
 
-/** The attachments in order. The prompt names those that are missing. */
+/** The attachments in order. The prompt names the missing attachments. */
 const read = (
   attachments: ReadonlyArray<Attachment>
 ): Effect.Effect<ReadonlyArray<AttachmentResult>, never, HttpClient.HttpClient> =>
@@ -151,7 +151,6 @@ const refuse = (thread: Thread, message: Message, why: string) =>
     yield* Effect.forEach([thread.id, message.channel_id], sender.wake)
   })
 
-/** Admits a message once. */
 export const admit = Effect.fn("Admission.admit")(function* (
   thread: Thread,
   message: Message,
@@ -244,9 +243,8 @@ export const begin = Effect.fn("Admission.begin")(function* (
 /** Whether the place has handled the message. */
 export const isHandled = (last: string | null, id: string): boolean => last !== null && !isLater(id, last)
 
-// Follows edits and deletions of messages whose prompts wait: withdraws the prompt, and admits an edited message anew.
+// Follows edits and deletions of messages whose prompts wait: withdraws the prompt, and admits an edited message again.
 
-/** The prompts that wait. */
 const waiting = (thread: Thread) =>
   Effect.flatMap(Book, (book) =>
     Effect.catchTag(book.inbox(sessionOf(thread.id)), "SessionNotFound", () => Effect.succeed([]))
@@ -302,7 +300,6 @@ const align = Effect.fn("Changes.align")(function* (thread: Thread, { delivery, 
   yield* replace(thread, message, edit)
 })
 
-/** Replaces the prompt of an edited message. */
 export const edited = Effect.fn("Changes.edited")(function* (thread: Thread, message: Message) {
   // A preview of a link is an update too.
   if (Number.isNaN(timeOf(message))) return

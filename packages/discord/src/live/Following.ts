@@ -13,7 +13,7 @@ import type { OutboxFailed } from "../outbox/OutboxFile.ts"
 import { Sender } from "./Sender.ts"
 import { publishableSoFar, split } from "../post/Text.ts"
 
-/** How often a growing text is shown anew. */
+/** How often a growing text is updated. */
 const pace = Duration.millis(1_500)
 
 /** The texts of a running session, as far as they are written. */
@@ -78,7 +78,7 @@ const begin = Effect.gen(function* () {
 const again = <E, R>(why: string, cursor: Effect.Effect<unknown, E, R>) =>
   Effect.zipRight(Effect.logWarning(`${why}: what happened in between is not published`), cursor)
 
-/** Begins anew if the cursor does not serve. */
+/** Starts over if the server refuses the cursor. */
 const renewed = <A, R>(work: Effect.Effect<A, StreamError | ConnectionError | OutboxFailed, R>) =>
   Effect.flatMap(Outbox, (outbox) =>
     Effect.catchTags(work, {
@@ -88,7 +88,7 @@ const renewed = <A, R>(work: Effect.Effect<A, StreamError | ConnectionError | Ou
     })
   )
 
-/** Makes sure that the cursor serves. Before this, no prompt may be admitted: its answer would be passed by. */
+/** Makes sure that the server accepts the cursor. No prompt may be admitted before: its answer would be skipped. */
 export const prepare = Effect.gen(function* () {
   const [book, outbox] = [yield* Book, yield* Outbox]
   const after = yield* outbox.cursor
@@ -96,7 +96,7 @@ export const prepare = Effect.gen(function* () {
   yield* book.follow({ after, follow: false }).pipe(Stream.take(1), Stream.runDrain, renewed, patient)
 })
 
-/** Follows for ever. Fails if the server refuses to be followed. */
+/** Follows forever. Fails if the server refuses to be followed. */
 export const follow = Effect.fn("Following.follow")(function* (secrets: ReadonlyArray<string>) {
   const [book, outbox, sender] = [yield* Book, yield* Outbox, yield* Sender]
   const texts = yield* FiberMap.make<string>()

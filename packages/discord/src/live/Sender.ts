@@ -67,7 +67,6 @@ export const promptCount = Metric.counter("daybook_discord_prompts", {
 export class Sender extends Context.Tag("@daybook/discord/Sender")<
   Sender,
   {
-    /** The channel has something to send. */
     readonly wake: (channel: string) => Effect.Effect<void>
     /** Messages that begin a thread, after they were created. */
     readonly begun: Queue.Dequeue<Beginning>
@@ -167,7 +166,7 @@ const make = Effect.gen(function* () {
       Effect.zipRight(outbox.reacted(message, emoji))
     )
 
-  /** Sends one after the other until nothing is due. The one in hand is finished, whatever ends the bot. */
+  /** Sends posts one at a time until nothing is due. The one in hand is finished, whatever ends the bot. */
   const drain = <A>(
     channel: string,
     next: Effect.Effect<A | undefined, OutboxFailed>,

@@ -89,7 +89,6 @@ export class Outbox extends Context.Tag("@daybook/discord/Outbox")<
     /** Changes a post whose text still grows; one that is settled or dropped stays as it is. */
     readonly grow: (key: PostKey, body: Body) => Done<boolean>
     readonly react: (channel: string, message: string, emoji: string | null) => Done
-    /** Channels with something to send. */
     readonly due: Done<ReadonlyArray<string>>
     readonly nextPost: (channel: string) => Done<DuePost | undefined>
     readonly nextReaction: (channel: string) => Done<DueReaction | undefined>
@@ -99,7 +98,6 @@ export class Outbox extends Context.Tag("@daybook/discord/Outbox")<
     readonly notCreated: (id: number) => Done
     /** The post is this message now, and shows the body. */
     readonly created: (id: number, message: string, shown: Body) => Done
-    /** The message of the post shows the body. */
     readonly shown: (id: number, body: Body) => Done
     /** The post is not sent. */
     readonly dropped: (id: number, reason: string) => Done
@@ -110,7 +108,6 @@ export class Outbox extends Context.Tag("@daybook/discord/Outbox")<
     readonly forget: (before: string) => Done
     /** The newest message of the channel that is a post. */
     readonly newest: (channel: string) => Done<string | undefined>
-    /** Whether a message is a post. */
     readonly isPost: (message: string) => Done<boolean>
     /** Whether a message of the bot is a post, or may be the message of an open request. */
     readonly isExplained: (channel: string, message: string) => Done<boolean>
@@ -122,7 +119,6 @@ export class Outbox extends Context.Tag("@daybook/discord/Outbox")<
     readonly askings: Done<ReadonlyArray<Asking>>
     readonly place: (channel: string) => Done<Place | undefined>
     readonly places: Done<ReadonlyArray<Place>>
-    /** Reads a channel or thread from now on. */
     readonly addPlace: (channel: string, parent: string | null, last: string | null) => Done
     /** The message was handled; an earlier one changes nothing. */
     readonly handled: (channel: string, message: string) => Done

@@ -94,7 +94,6 @@ export const failed =
     return new OutboxFailed({ filename, details: cause instanceof Error ? cause.message : String(cause) })
   }
 
-/** The open database, until the scope closes. */
 export const open = (filename: string): Effect.Effect<SqlClient.SqlClient, OutboxFailed, Scope.Scope> =>
   Effect.gen(function* () {
     yield* Effect.tryPromise(() => mkdir(dirname(filename), { recursive: true, mode: 0o700 }))

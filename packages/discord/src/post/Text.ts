@@ -12,7 +12,7 @@ export interface Unit {
   readonly lines: ReadonlyArray<string>
   /** The line that opens the block; absent for a paragraph. */
   readonly fence?: string
-  /** Whether an empty line stands before it. */
+  /** Whether an empty line precedes it. */
   readonly isApart: boolean
 }
 
@@ -88,7 +88,7 @@ const cutOf = (line: string, room: number): number => {
 const rendered = ({ fence: opening, lines }: Unit): string =>
   opening === undefined ? lines.join("\n") : `${[opening, ...lines].join("\n")}${closing}`
 
-/** Fills messages one after the other. */
+/** Fills one message after another. */
 class Messages {
   readonly done: Array<string> = []
   #text = ""

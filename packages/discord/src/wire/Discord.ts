@@ -134,7 +134,6 @@ const methods = {
   DELETE: RequestMethod.Delete
 } as const
 
-/** A request to the API. */
 export interface Request {
   readonly method: keyof typeof methods
   readonly route: `/${string}`
@@ -154,7 +153,6 @@ export class Discord extends Context.Tag("@daybook/discord/Discord")<
   Discord,
   {
     readonly self: Self
-    /** Sends a request and decodes its answer. */
     readonly request: <A, I>(request: Request, answer: Schema.Schema<A, I>) => Effect.Effect<A, DiscordError>
     readonly send: (request: Request) => Effect.Effect<void, DiscordError>
     /** Connects to the gateway, and waits until it is ready. */

@@ -17,7 +17,6 @@ const styles: Readonly<Record<Button["style"], number>> = {
 /** The name of a button or menu: its action, and the post that it belongs to. */
 export const controlOf = (action: string, nonce: string): string => `${action}|${nonce}`
 
-/** The action and the post of a name. */
 export const readControl = (name: string): { readonly action: string; readonly nonce: string } | undefined => {
   const bar = name.lastIndexOf("|")
   return bar < 0 ? undefined : { action: name.slice(0, bar), nonce: name.slice(bar + 1) }
@@ -98,7 +97,6 @@ export const one = (discord: Wire, channel: string, message: string): Effect.Eff
 export const channel = (discord: Wire, id: string): Effect.Effect<Channel, DiscordError> =>
   discord.request({ method: "GET", route: `/channels/${id}` }, Channel)
 
-/** Opens an archived thread again. */
 export const unarchive = (discord: Wire, thread: string) =>
   discord.send({ method: "PATCH", route: `/channels/${thread}`, body: { archived: false } })
 

@@ -77,7 +77,6 @@ const repeated = (results: ReadonlyArray<BlobReference>): ReadonlyArray<BlobRefe
   return results.filter(({ content }) => (times.get(content) ?? 0) > 1)
 }
 
-/** All blobs of a pack. */
 const packBlobs = ({ estimate, messages, sent: { frame } }: Pack): Blobs =>
   blobsOf([
     ...frame.system.map((content, nth) => ({ content, tokens: estimate.perSystem[nth] ?? 0, ref: packSource })),
@@ -241,7 +240,6 @@ const refRows = (swaps: ReadonlyArray<ReadSwap>, pack: Pack) => {
   ]
 }
 
-/** The input of the rendering. */
 export interface ContextInput {
   readonly session: string
   readonly state: PackState

@@ -31,7 +31,6 @@ export interface Blobs {
   readonly byHash: ReadonlyMap<string, Blob>
 }
 
-/** A content and one reference to it. */
 export interface BlobReference {
   readonly content: string | Uint8Array
   readonly tokens: number
@@ -74,7 +73,6 @@ export interface ShownMessage extends Lowered {
   readonly lines: ReadonlyArray<Line>
 }
 
-/** The whole request of one step. */
 export interface Pack {
   readonly sent: Sent
   readonly messages: ReadonlyArray<ShownMessage>
@@ -122,7 +120,6 @@ export const makePack = (state: PackState, sent: Sent, history: ReadonlyArray<Me
   return { sent, messages, estimate: estimated, budget }
 }
 
-/** The tool definitions as one content. */
 export const toolsText = (tools: ReadonlyArray<FramedTool>): string => JSON.stringify(tools)
 
 /** A message without a line, as one content. */

@@ -19,7 +19,6 @@ export interface Stamp {
   readonly gid: number
 }
 
-/** Size and checksum of a content. */
 export interface Sum {
   readonly size: number
   readonly crc: number

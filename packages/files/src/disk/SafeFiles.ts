@@ -125,7 +125,6 @@ const writeOperations = (at: GuardedRoot) => ({
       using(at, path, fs.constants.O_WRONLY | fs.constants.O_CREAT, (file) => writeAll(at, file, path, content), mode)
     ),
 
-  /** Restores the file's permissions and group. */
   permit: (path: string, mode: number, gid?: number): Effect.Effect<Stamp, SafeError> =>
     attempt(at, "change the permissions of", path, () => {
       // The owner may have removed its own read permission, so that open would fail.
@@ -161,13 +160,12 @@ const writeOperations = (at: GuardedRoot) => ({
 
 // Creates, checks, lists and removes folders below a root.
 
-/** The operations on folders. */
 const folderOperations = (at: GuardedRoot) => ({
   reach: (folder: string): Effect.Effect<boolean, SafeError> =>
     attempt(at, "reach", folder, () => way(folder).every((path) => isFolder(at, path) !== undefined)),
 
   /**
-   * Creates the folders and their parents with permissions and group; returns those that had others. A folder of the
+   * Creates the folders and their parents with permissions and group; returns the folders that it corrected. A folder of the
    * root that another user created is left as it is.
    */
   ensureFolders: (
@@ -270,7 +268,6 @@ const eachPiece = (
     (file) => Effect.sync(() => fs.closeSync(file))
   )
 
-/** The operations that read. */
 const readOperations = (at: GuardedRoot) => ({
   stamp: (file: string): Effect.Effect<Stamp | undefined, SafeError> =>
     attempt(at, "look at", file, () => {

@@ -115,7 +115,6 @@ const sweptAtOnce = 256
 const lookedAtOnce = 128
 const indexesAtOnce = 8
 
-/** Retries sessions that are behind, from the log. */
 const retryBehind = (work: Work) =>
   Effect.gen(function* () {
     const ids = yield* work.tracker.ledger.behind(behindAtOnce)

@@ -21,7 +21,6 @@ export interface FollowingOptions {
   /** Runs once before following. */
   readonly first: Effect.Effect<{ readonly position: number }, ExportError>
   readonly batch: Effect.Effect<Batch, ExportError>
-  /** Retries the sessions that are behind. */
   readonly retry: Effect.Effect<void, ExportError>
   /** Checks some files and restores changed ones; returns whether the next sweep should follow soon. */
   readonly sweep: Effect.Effect<boolean, ExportError>
@@ -51,7 +50,6 @@ interface Waiter {
   readonly done: Deferred.Deferred<void>
 }
 
-/** The failure as a sentence for the log. */
 const sentenceOf = (cause: Cause.Cause<ExportError>): string => {
   const error = Cause.squash(cause)
   return error instanceof Error ? error.message : String(error)
@@ -61,12 +59,10 @@ const sentenceOf = (cause: Cause.Cause<ExportError>): string => {
 interface Loop {
   readonly options: FollowingOptions
   readonly bell: Queue.Queue<void>
-  /** Callers that wait for a position. */
   readonly waiting: Set<Waiter>
   state: "idle" | "following" | "failing"
   /** The position of the last successful batch. */
   at: number
-  /** Attempts and message of the current failure. */
   attempts: number
   error: string
 }
@@ -85,7 +81,6 @@ const release = ({ waiting }: Loop, through: number) =>
     { discard: true }
   )
 
-/** Publishes the loop's state. */
 const become = ({ at, options }: Loop, state: FollowerState["state"], error?: string) =>
   Effect.flatMap(Clock.currentTimeMillis, (since) =>
     options.say({

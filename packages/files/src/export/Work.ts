@@ -116,7 +116,6 @@ export interface Work {
   round: { readonly sessions: string } | { readonly indexes: string }
 }
 
-/** Reports the failure of a session, once. */
 export const tell = (work: Work, finding: Finding & { readonly sessionID: string }) => {
   if (work.said.has(finding.sessionID)) return Effect.void
   work.said.add(finding.sessionID)
@@ -190,7 +189,6 @@ export const writeIndexes = (work: Work, indexes: Iterable<string>, anew = false
 export const finish = (work: Work, ids: Iterable<string>, atEnd: boolean) =>
   Effect.forEach(new Set(ids), (id) => attempt(work, id, work.writer.finish(id, { atEnd })), { discard: true })
 
-/** Writes all pending portions. */
 export const flush = (work: Work) =>
   Effect.suspend(() =>
     Effect.forEach(work.writer.waiting(), (id) => attempt(work, id, work.writer.flush(id)), { discard: true })

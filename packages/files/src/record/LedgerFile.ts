@@ -42,7 +42,6 @@ export const isGone = (name: string): Effect.Effect<boolean> =>
     : Effect.succeed(false)
 
 export { recordsFolder }
-/** The folder of this user's record. */
 export const ownFolder = (uid: number): string => `${recordsFolder}/${uid}`
 const version = 1
 const applicationID = 0x4461794c

@@ -10,7 +10,6 @@ export interface Cursor {
   readonly removals: number
 }
 
-/** The export state of one session. */
 export interface SessionRecord {
   readonly id: string
   readonly folder: string
@@ -30,7 +29,6 @@ export interface SessionRecord {
   readonly behind: boolean
 }
 
-/** One file as it was last written. */
 export interface FileRecord extends Sum {
   /** Its stamp; empty if the content must be checked. */
   readonly stamp: string

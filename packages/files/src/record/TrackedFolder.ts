@@ -165,7 +165,6 @@ export const setAside = Effect.fnUntraced(function* (tracker: Tracker, folder: F
   yield* report(tracker, folder, name, "changed", details, aside)
 })
 
-/** Replaces the file's content atomically. */
 const replace = <E>(
   { files }: Tracker,
   path: string,

@@ -72,7 +72,6 @@ export interface Source<E = never> {
   readonly bytes: Stream.Stream<Uint8Array, E>
 }
 
-/** Reads the stored texts of one session. */
 export type Reader = (stored: Fold.StoredText) => Effect.Effect<string, ReadError>
 
 const textIn = (event: SessionEvent | undefined, { length, seq }: Fold.StoredText): string | undefined =>
@@ -80,7 +79,7 @@ const textIn = (event: SessionEvent | undefined, { length, seq }: Fold.StoredTex
     ? event.data.text
     : undefined
 
-/** Reads texts from the session's log, and those that retention removed from it and a message still has. */
+/** Reads texts from the session's log, or from its blocks if retention moved them there. */
 export const keptReaderOf =
   ({ log, store }: { readonly log: EventLog["Type"]; readonly store: SessionStore["Type"] }, id: string): Reader =>
   (stored) =>

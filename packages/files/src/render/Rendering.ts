@@ -9,7 +9,6 @@ import { lineOf, type Piece, sizeOf } from "@daybook/transcript/Fold"
 import * as PackFold from "../context/PackFold.ts"
 import * as PackState from "../context/PackState.ts"
 
-/** The state of both folds. */
 export interface Rendering {
   readonly fold: Fold.State
   readonly pack: PackState.PackState
@@ -26,7 +25,6 @@ export const logs = ["messages.jsonl", "events.jsonl"] as const
 export type LogName = (typeof logs)[number]
 export const isLog = (name: string): boolean => logs.some((log) => log === name)
 
-/** The pieces to append to this log. */
 export const piecesOf = (added: Pick<RenderedPieces, "messages" | "events">, name: LogName): ReadonlyArray<Piece> =>
   name === "messages.jsonl" ? added.messages : added.events
 

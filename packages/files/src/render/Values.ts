@@ -22,7 +22,6 @@ export interface IndexEntry {
   readonly runStartedPosition?: number | undefined
 }
 
-/** The index entry of a session's state. */
 export const entryOf = (fold: State, session: string): IndexEntry => ({
   session,
   cwd: fold.cwd,

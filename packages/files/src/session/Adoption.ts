@@ -22,7 +22,6 @@ import type { CachedState, WriteError } from "./CachedSession.ts"
 export interface AdoptionOptions<E> {
   readonly tracker: TrackedFolder.Tracker
   readonly log: EventLog["Type"]
-  /** Renders the context files of a pack state. */
   readonly contextOf: (
     session: CachedState,
     name: string,
@@ -75,7 +74,7 @@ const unknown = Effect.fnUntraced(function* (files: SafeFiles, { folder }: Cache
   return found
 })
 
-/** The unknown files that matched no rendering yet, and the records of those that did. */
+/** The unknown files that matched no rendering yet, and the records of the matching files. */
 interface Matching {
   readonly folder: TrackedFolder.Folder
   readonly pending: Map<string, FileState>

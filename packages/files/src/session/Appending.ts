@@ -76,7 +76,6 @@ export const drop = Effect.fnUntraced(function* (
 /** The context folder exists even while it is empty. */
 const inContext = [contextPrefix]
 
-/** Writes the session's pending portion. */
 export const flush = (writer: Writer, id: string): Effect.Effect<void, WriteError> =>
   Effect.suspend(() => {
     const portion = writer.waiting.get(id)

@@ -24,7 +24,6 @@ export type WriteError =
   | LogUnavailable
   | StoreError
 
-/** A cached session. */
 export interface CachedState {
   record: SessionRecord
   rendering: Rendering.Rendering

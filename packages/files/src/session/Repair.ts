@@ -134,7 +134,7 @@ export const permitLog = Effect.fnUntraced(function* (
   }
 })
 
-/** Writes missing or changed blobs again from the log; returns those that were set aside. */
+/** Writes missing or changed blobs again from the log; returns the blobs that were set aside. */
 export const restoreBlobs = Effect.fnUntraced(function* (
   repair: RepairOptions,
   session: CachedState,

@@ -191,7 +191,7 @@ const isNamedByContent = Effect.fnUntraced(function* (files: SafeFiles, folder: 
   return found !== undefined && name === blobFile(`sha256-${yield* files.digest(path, 0, found.size)}`)
 })
 
-/** Renders the logs again and replaces those that differ; `finish` does the same for the other files. */
+/** Renders the logs again and replaces each log that differs; `finish` does the same for the other files. */
 const rewrite = Effect.fnUntraced(function* (writer: Writer.Writer, id: string): Effect.fn.Return<void, WriteError> {
   yield* advance(writer, id)
   const session = yield* writer.cache.load(id)
@@ -218,7 +218,6 @@ export interface SessionWriter {
    * Writes the session's pending portion and marks the session behind, to be retried from the log; returns its folder.
    */
   readonly leave: (id: string) => Effect.Effect<string, WriteError>
-  /** Sessions with a pending portion. */
   readonly waiting: () => ReadonlyArray<string>
   /** Whether the pending portions together have reached the memory bound. */
   readonly isFull: () => boolean
@@ -233,7 +232,6 @@ export interface SessionWriter {
   readonly intact: (record: SessionRecord) => Effect.Effect<boolean, TrackedFolder.TrackError>
   /** Renders the logs again and replaces those that differ; `finish` does the same for the other files. */
   readonly rewrite: (id: string) => Effect.Effect<void, WriteError>
-  /** Removes the session's own files. */
   readonly drop: (id: string) => Effect.Effect<void, TrackedFolder.TrackError>
   /** The former entries in this index of adopted sessions. */
   readonly adopted: (index: string) => ReadonlyArray<IndexEntry>

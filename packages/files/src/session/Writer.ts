@@ -117,9 +117,7 @@ export interface WriterOptions {
 /** The services of a writer, and what it remembers between its operations. */
 export interface Writer extends WriterOptions {
   readonly cache: SessionCache
-  /** The folders of indexes to be written. */
   readonly indexes: Set<string>
-  /** Pending portions by session. */
   readonly waiting: Map<string, Portion>
   /** The former index entries of adopted sessions, by index folder. */
   readonly adopted: Map<string, Map<string, IndexEntry>>

@@ -12,7 +12,6 @@ import {
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
-/** The result of an export. */
 export const Exported = Schema.Struct({
   position: Schema.Int,
   sessions: Schema.Int,
@@ -98,7 +97,6 @@ export class Unfollow extends Schema.TaggedRequest<Unfollow>()("Unfollow", {
 
 const Level = Schema.Literal("Debug", "Info", "Warning", "Error")
 
-/** The thread's log lines and findings. */
 export const ThreadNews = Schema.Union(
   Schema.TaggedStruct("Logged", { level: Level, message: Schema.String }),
   Schema.TaggedStruct("Found", { finding: Finding })

@@ -70,7 +70,7 @@ const follow = Effect.fnUntraced(function* (
   const logs = Rendering.logs.map((name) => ({ name, progress: FileCheck.makeProgress() }))
   const blobs = new Set<string>()
   let [rendering, cursor, seq, behind] = [Rendering.initial, -1, yield* shownSeq(files, folder), false]
-  /** Compares the logs with the next page of events, up to the one that the values reflect. */
+  /** Compares the logs with the next page of events, up to the event that the values reflect. */
   const next = Effect.gen(function* () {
     const page = yield* log.read({ sessionID: SessionID.make(id), after: cursor })
     const events = page.events.filter((event) => seq === undefined || event.seq <= seq)

@@ -110,7 +110,6 @@ const openRoot = (root: string) =>
     catch: () => new RootUnusable({ root, details: "the folder does not exist; give the root of the export" })
   })
 
-/** What a verification works with. */
 interface Verification {
   readonly root: CheckedRoot
   readonly store: SessionStore["Type"]
@@ -142,7 +141,6 @@ const unlessRemoved = <A, E, R>(look: Effect.Effect<A, E | SessionNotFound, R>, 
     () => Effect.succeed(instead)
   )
 
-/** The ids of all sessions. */
 const allSessions = ({ store }: Verification) =>
   Stream.paginateChunkEffect(undefined as string | undefined, (cursor) =>
     Effect.map(store.list({ limit: 100, ...(cursor === undefined ? {} : { cursor }) }), (page) => [

@@ -39,7 +39,6 @@ export const allIn = (text: string): ReadonlyArray<BlobHash> =>
       )
     : []
 
-/** Whether a text is a digest. */
 const isHash: (text: string) => text is BlobHash = Schema.is(BlobHash)
 
 /** The bytes of a blob are not the ones that it is named after. */
@@ -65,7 +64,6 @@ export class BlobStore extends Context.Tag("@daybook/formats/BlobStore")<
     readonly put: (bytes: Uint8Array) => Effect.Effect<BlobHash, StorageFailed>
     /** The verified bytes; none if the blob is missing. */
     readonly get: (hash: BlobHash) => Effect.Effect<Option.Option<Uint8Array>, BlobDamaged | StorageFailed>
-    /** The stored blobs. */
     readonly list: Effect.Effect<ReadonlyArray<BlobHash>, StorageFailed>
     /**
      * Deletes the blobs that are not in use and were last put longer ago than `age`. A log that is being written puts
@@ -218,5 +216,4 @@ export const makeOnDisk = (folder: string) => {
   })
 }
 
-/** Blobs in this folder. */
 export const layerFiles = (folder: string) => Layer.sync(BlobStore, () => makeOnDisk(folder))

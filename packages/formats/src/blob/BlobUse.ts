@@ -95,7 +95,6 @@ interface MovedIn<A> {
   readonly missing: ReadonlyArray<BlobHash>
 }
 
-/** Puts the pictures of an entry back. */
 export const moveIn = Effect.fnUntraced(function* <A>(
   entry: A
 ): Effect.fn.Return<MovedIn<A>, StorageFailed, BlobStore> {

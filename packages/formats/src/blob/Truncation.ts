@@ -8,7 +8,7 @@ import { beginningOf } from "@daybook/log/support/Text"
 /** UTF-16 code units that a string keeps, with the notice. */
 export const maxPersistChars = 500_000
 
-/** What stands at the end of a string that was cut. */
+/** The end of a string that was cut. */
 export const truncationNotice = "[Session persistence truncated large content]"
 
 /** A string that was cut: where, and its former length. */

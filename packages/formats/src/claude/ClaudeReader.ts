@@ -285,7 +285,7 @@ const makeFold = (subagent: boolean, ends?: DialectReader.Ends): Fold => {
     return { key: tree.key(fields.uuid ?? `@${place.offset}`), parent, time, place, record: value }
   }
 
-  /** Emits an item that extends the line which it hangs at. */
+  /** Emits an item that extends the line of its parent. */
   const extend = (item: Item, { fields, sizeBytes }: Current) => {
     tree.extend(item, fields.uuid)
     outlet.emit(item, sizeBytes)

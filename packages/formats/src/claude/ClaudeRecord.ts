@@ -42,7 +42,6 @@ const ApiMessage = Schema.Struct({
 
 const Source = Schema.Struct({ type: word, media_type: word, data: text, url: word })
 
-/** A block of an API message. */
 export const Block = Schema.Struct({
   type: Schema.NonEmptyString,
   text,
@@ -143,7 +142,6 @@ export const contentOf = (content: unknown): Content => {
 export const textOfContent = (content: Content): string =>
   content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
 
-/** The result of a call. */
 export interface ToolResult {
   readonly callID: string
   readonly content: Content

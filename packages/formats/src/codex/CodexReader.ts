@@ -85,7 +85,7 @@ export interface CompactionRemains {
   readonly encrypted: boolean
 }
 
-/** Prompts and summaries of the new history; texts that Codex added are sent anew with each turn. */
+/** Prompts and summaries of the new history; Codex sends its own texts again with each turn. */
 const readable = ({ content, role, type }: Payload): ReadonlyArray<string> => {
   if (type !== "message" || (role !== "user" && role !== "assistant")) return []
   const text = textOf(contentOf(content))
@@ -109,7 +109,7 @@ export type Kind = "message" | "user_message" | "item_completed"
 
 interface PersonMessage {
   readonly text: string
-  /** A prompt of several parts: an event lacks those that Codex added, such as marks around a picture. */
+  /** A prompt of several parts: an event lacks the parts that Codex added, such as marks around a picture. */
   readonly isBundle: boolean
   readonly kinds: Set<Kind>
 }

@@ -125,7 +125,6 @@ export const askedBy = ({ images, item, message, type }: Payload): Content => {
   return contentOf(asked?.content.filter(isShownAsked))
 }
 
-/** The texts of a content. */
 export const textOf = (content: Content): string =>
   content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
 
@@ -205,7 +204,6 @@ export const make = (): CodexUsage => {
 
 // Says which part of an answer a response item is.
 
-/** What a model produced in one item. */
 export interface ModelItem {
   readonly parts: ReadonlyArray<AnswerPart>
   /** The result, if the provider ran the tool itself. */

@@ -18,7 +18,6 @@ export type Dialect = typeof Dialect.Type
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
-/** Where a record is in its file. */
 export const RecordPlace = Schema.Struct({
   /** Counts from 1. */
   line: Schema.Int,
@@ -42,7 +41,7 @@ export const Head = Schema.TaggedStruct("Head", {
   createdAt: Schema.Int,
   /** The session that this one continues, as its tool names it: an id or a path. */
   parent: optional(Schema.String),
-  /** Records that stand before the head, such as the title slot of omp. */
+  /** Records before the head, such as the title slot of omp. */
   before: optional(Schema.Array(JsonRecord)),
   /** The head as it was read, for an export in the same format. */
   record: JsonRecord
@@ -57,14 +56,12 @@ export const Media = Schema.Struct({
   data: Schema.String
 })
 
-/** A text inside a message. */
 export const Text = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String })
 
 /** What a message shows, in order. */
 export const Content = Schema.Array(Schema.Union(Text, Media))
 export type Content = typeof Content.Type
 
-/** A part of an answer, in order. */
 export const AnswerPart = Schema.Union(
   Text,
   Schema.Struct({ type: Schema.Literal("reasoning"), text: Schema.String }),

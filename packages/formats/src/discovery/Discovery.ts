@@ -30,7 +30,7 @@ export interface Places {
   readonly temp: string
 }
 
-/** Every folder that logs of a working directory may be in; the first is the one that is written. */
+/** Every folder that may hold logs of a working directory; new logs go to the first. */
 export const foldersOf = (cwd: string, { home, temp }: Places): ReadonlyArray<string> => {
   const [inHome, inTemp] = [below(home, cwd), below(temp, cwd)]
   return [
@@ -70,7 +70,6 @@ export const shortName = (text: string): string => {
 /** Bytes that are read of a log for a list. */
 export const prefixBytes = 4096
 
-/** A log in a list. */
 export const LogSummary = Schema.Struct({
   path: Schema.String,
   id: Schema.String,
@@ -157,7 +156,7 @@ const titleIn = (entries: string): string | undefined => {
 
 const isMessage = (text: string): boolean => text.includes('"type":"message"')
 
-/** The start of a text as one line: a name needs no more. */
+/** The start of a text as one line, for a name. */
 const lineOf = (text: string) => oneLine(text.slice(0, 400))
 
 /** The first line that is not blank, and what follows it. */
@@ -262,7 +261,7 @@ const logsAt = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
   return logs
 })
 
-/** The logs of a folder that changed last. Reads as many files as it returns, and those that are not logs. */
+/** The logs of a folder that changed last. Reads as many files as it returns, besides files that are not logs. */
 export const recent = Effect.fn("Discovery.recent")(function* (folder: string, limit: number) {
   const storage = yield* SessionStorage
   const files = yield* Effect.forEach(yield* pathsIn(folder), (path) =>

@@ -41,12 +41,10 @@ const redactedMessage = (redactor: Redactor) => (message: Message) => messageWit
 
 const redactedSession = redacted(Session, ({ id }) => `session ${id}`)
 
-/** How a document is written. */
 export interface DocumentOptions {
   readonly redactor?: Redactor | undefined
 }
 
-/** A part of a document. */
 type Text<E, R> = Stream.Stream<string, E | RedactionFailed, R>
 
 /** Writes the messages with the functions of a format. */

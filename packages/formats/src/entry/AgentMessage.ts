@@ -64,7 +64,6 @@ const content = optionalOrNull(BlockContent)
 
 const spoken = { content, attribution: text, timestamp }
 
-/** The definition of a tool. */
 const Tool = Schema.Struct({ name: Schema.NonEmptyString, description: text, parameters: Schema.optional(JsonValue) })
 
 /**
@@ -175,5 +174,4 @@ export const AgentMessage = Schema.Union(
 )
 export type AgentMessage = typeof AgentMessage.Type
 
-/** The message of one role. */
 export type MessageOf<Role extends AgentMessage["role"]> = Extract<AgentMessage, { readonly role: Role }>

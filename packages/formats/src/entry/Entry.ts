@@ -196,7 +196,6 @@ export const Body = Schema.Union(
 )
 export type Body = typeof Body.Type
 
-/** The body of one type. */
 export type BodyOf<Type extends Body["type"]> = Extract<Body, { readonly type: Type }>
 
 const knownTypes: ReadonlySet<unknown> = new Set<Body["type"]>([

@@ -262,7 +262,7 @@ export const itemOf = (base: Base, body: Body | undefined, keyOf: (id: string) =
       if (target === null) return { _tag: "Opaque", ...base }
       return { _tag: "Label", ...base, target, label: label === "" ? null : label }
     }
-    // What follows it begins anew.
+    // What follows it begins again.
     case "reset_boundary":
       return { _tag: "Opaque", ...base, parent: null }
     case "custom":

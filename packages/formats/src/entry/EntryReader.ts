@@ -84,7 +84,6 @@ type Part = Conversation.Content[number]
 
 const hashOf = (part: Part): BlobHash | undefined => (part.type === "media" ? parseRef(part.data) : undefined)
 
-/** Whether the piece refers to a blob. */
 const refersToBlob = (piece: Conversation.Piece): boolean =>
   "content" in piece && piece.content.some((part) => hashOf(part) !== undefined)
 
@@ -141,7 +140,7 @@ const byFields = (record: JsonRecord): EntryDialect | undefined => {
 }
 
 /**
- * The dialect of a log that begins with these records. omp's marks win over those of xcsh, which it shares. Without any
+ * The dialect of a log that begins with these records. omp shares the marks of xcsh, so its own marks decide. Without any
  * mark, an id that is a UUID says pi; otherwise the default is xcsh, the dialect of the format's description.
  */
 export const dialectOf = (header: JsonRecord, records: ReadonlyArray<JsonRecord>): EntryDialect => {
@@ -265,12 +264,12 @@ const makeIndex = () => {
   const keys: Array<string> = []
   const parents: Array<number> = []
   const ordinals = new Map<string, number>()
-  /** How often an id occurred, if more than once: counting copies anew would make many duplicates quadratic. */
+  /** How often an id occurred, if more than once: counting copies again would make many duplicates quadratic. */
   const copies = new Map<string, number>()
   const ordinalOf = (id: string): number => ordinals.get(id) ?? -1
   return {
     keyOf: (id: string): string | null => keys[ordinalOf(id)] ?? null,
-    /** The key of a record, if the record or one of its ancestors is the one that `id` names. */
+    /** The key of a record, if `id` names the record or one of its ancestors. */
     onPath: (from: string | null, id: string): string | null => {
       const target = ordinalOf(id)
       let at = from === null ? -1 : ordinalOf(from)

@@ -18,7 +18,6 @@ import { LogChanged, NotASession } from "./EntryReader.ts"
 
 // Writes the lines of an entry log: the records before the header, the header, then the entries in file order.
 
-/** A record as a line, with its newline. */
 export const lineOf = (record: JsonRecord): string => `${JSON.stringify(record)}\n`
 
 export const headLines = ({ before = [], record }: Pick<Head, "before" | "record">): ReadonlyArray<string> =>

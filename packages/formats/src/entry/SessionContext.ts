@@ -71,7 +71,6 @@ const rootsOf = (byId: ReadonlyMap<string, Entry>): ReadonlyArray<Node> => {
   return sorted(roots)
 }
 
-/** The tree of these entries. */
 export const make = (initial: Iterable<Entry> = []): EntryTree => {
   const entries: Array<Entry> = []
   const byId = new Map<string, Entry>()
@@ -264,7 +263,6 @@ const messagesOf = (entry: Entry): ReadonlyArray<AgentMessage> => {
 
 type Edits = ReadonlyMap<string, BodyOf<"context_edit">>
 
-/** The last edit of each entry. */
 const editsIn = (entries: ReadonlyArray<Entry>): Edits =>
   new Map(entries.flatMap(({ body }) => (body?.type === "context_edit" ? [[body.targetId, body] as const] : [])))
 

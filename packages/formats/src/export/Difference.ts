@@ -61,7 +61,6 @@ const borrowedText = (text: string, lender: Lender): Borrowed | undefined => {
   return undefined
 }
 
-/** The text of the pieces. */
 const restored = (pieces: Borrowed, lender: Lender): string =>
   pieces
     .map((piece) => (typeof piece === "string" ? piece : (lender()[piece[0]] ?? "").slice(piece[1], piece[2])))
@@ -129,7 +128,6 @@ export const Difference: Schema.Schema<Difference> = Schema.Union(
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => Predicate.isReadonlyRecord(value)
 
-/** A value with long texts borrowed. */
 const literal = (value: unknown, lender: Lender): Literal => {
   if (typeof value === "string") {
     const text = borrowedText(value, lender)

@@ -314,7 +314,7 @@ export class EntryExport {
   }
 }
 
-/** The dialect of an export in the form of the session's source: that of the source if it is an entry log, else xcsh. */
+/** The dialect of an export in the form of the session's source: the source's own if it is an entry log, else xcsh. */
 export const dialectOf = ({ imported }: Session): EntryDialect =>
   imported !== undefined && isEntryDialect(imported.dialect) ? imported.dialect : "xcsh"
 

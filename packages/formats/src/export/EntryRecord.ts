@@ -10,7 +10,6 @@ import type { Json, JsonObject } from "./Difference.ts"
 /** Who writes the log: the dialects differ in a few records. */
 export type EntryDialect = "pi" | "xcsh" | "omp"
 
-/** Whether logs of this dialect are entry logs. */
 export const isEntryDialect = (dialect: string): dialect is EntryDialect =>
   dialect === "pi" || dialect === "xcsh" || dialect === "omp"
 
@@ -21,10 +20,8 @@ export interface RecordPlace {
   readonly parent: string | null
   /** Milliseconds since the epoch. */
   readonly time: number
-  /** The name of a call's tool. */
   readonly toolOf: (messageID: string, callID: string) => string | undefined
   readonly keyOf: (target: string | number) => string | undefined
-  /** The record with the result of a call. */
   readonly resultOf: (messageID: string, callID: string) => string | undefined
 }
 
@@ -97,7 +94,6 @@ const blockOf = (event: Draft): JsonObject | undefined => {
   return { type: "toolCall", id: callID, name: tool, arguments: input as Json }
 }
 
-/** The blocks of an answer, in order. */
 const blocks = (events: ReadonlyArray<Draft>): ReadonlyArray<JsonObject> =>
   joined(
     events.map(blockOf).filter((block) => block !== undefined),
@@ -229,8 +225,8 @@ type Maker<Type extends Draft["type"]> = (
   events: ReadonlyArray<Draft>
 ) => JsonObject
 
-/** The record that begins with an event; undefined for events inside records, and those that records do not have. */
-const makers: { readonly [Type in Draft["type"]]: Maker<Type> | undefined } = {
+/** The record that begins with an event. Events inside records, and those that records do not have, make none. */
+const makers: { readonly [Type in Draft["type"]]?: Maker<Type> } = {
   "session.next.prompt.admitted": user,
   "session.next.prompted": user,
   "session.next.step.started": assistant,
@@ -254,49 +250,7 @@ const makers: { readonly [Type in Draft["type"]]: Maker<Type> | undefined } = {
   "session.next.renamed": (place, { data }) => ({ ...base("session_info", place), name: data.title }),
   "session.next.labeled": label,
   "session.next.context.edited": edit,
-  "session.next.part.withheld": withheld,
-  "session.created": undefined,
-  "session.next.addressed": undefined,
-  "session.next.moved": undefined,
-  "session.next.prompt.promoted": undefined,
-  "session.next.prompt.withdrawn": undefined,
-  "session.next.interrupt.requested": undefined,
-  "session.next.activity.started": undefined,
-  "session.next.activity.settled": undefined,
-  "session.next.request.framed": undefined,
-  "session.next.instructions.discovered": undefined,
-  "session.next.shell.ended": undefined,
-  "session.next.step.ended": undefined,
-  "session.next.step.failed": undefined,
-  "session.next.text.started": undefined,
-  "session.next.text.ended": undefined,
-  "session.next.reasoning.started": undefined,
-  "session.next.reasoning.ended": undefined,
-  "session.next.tool.input.started": undefined,
-  "session.next.tool.input.ended": undefined,
-  "session.next.tool.called": undefined,
-  "session.next.tool.progress": undefined,
-  "session.next.retried": undefined,
-  "session.next.compaction.requested": undefined,
-  "session.next.compaction.started": undefined,
-  "session.next.compaction.failed": undefined,
-  "session.next.context.pruned": undefined,
-  "session.next.leaf.moved": undefined,
-  "session.next.forked": undefined,
-  "session.next.files.changed": undefined,
-  "session.next.files.restored": undefined,
-  "session.next.question.answered": undefined,
-  "session.next.question.dismissed": undefined,
-  "session.next.permission.decided": undefined,
-  "session.next.permission.revoked": undefined,
-  "session.next.budget.set": undefined,
-  "session.next.imported": undefined,
-  "session.next.shell.opened": undefined,
-  "session.next.shell.executed": undefined,
-  "session.next.shell.blocked": undefined,
-  "session.next.shell.checkpointed": undefined,
-  "session.next.shell.restored": undefined,
-  "session.next.shell.closed": undefined
+  "session.next.part.withheld": withheld
 }
 
 /** The record of these events; one without content if they make none. */
@@ -315,7 +269,6 @@ export const leafRecord = (place: RecordPlace): JsonObject => ({
   customType: "daybook.leaf"
 })
 
-/** The head of a log. */
 export const entryHead = (given: {
   readonly id: string
   readonly time: number

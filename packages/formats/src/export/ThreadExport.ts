@@ -19,7 +19,7 @@ import { type Group, Grouping } from "./Grouping.ts"
 
 const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-/** The thread's id: that of the imported thread, the session's if it ends in a ULID, else one made of the session's id. */
+/** The thread's id: the imported thread's, the session's if it ends in a ULID, else an id derived from the session's. */
 const threadIDOf = ({ createdAt, id, imported }: Session): ThreadRecord.ThreadID => {
   const own = imported?.dialect === "thread" ? imported.id : id.slice("ses_".length).toUpperCase()
   return Option.getOrElse(Schema.decodeUnknownOption(ThreadRecord.ThreadID)(own), () => {
@@ -54,7 +54,6 @@ export const threadRecord = (lines: ReadonlyArray<string>): JsonObject =>
 /** What the writer of an import and of an export begin with: nothing that differs between the two. */
 export const threadLedger = () => new Ledger("pi")
 
-/** A thread as its two files. */
 export interface ThreadFiles {
   readonly metadata: JsonObject | ThreadMetadata
   readonly report: ExportReport

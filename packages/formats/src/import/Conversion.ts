@@ -28,7 +28,6 @@ interface Point {
   readonly to: number
 }
 
-/** A known record. */
 interface KnownRecord {
   readonly point: Point
   readonly start: number | undefined
@@ -36,7 +35,6 @@ interface KnownRecord {
 
 const start: Point = { messageID: undefined, segment: { before: [], from: 0 }, to: 0 }
 
-/** The path up to a place. */
 const pathTo = ({ segment, to }: Point): HistoryPath =>
   to < segment.from ? segment.before : [...segment.before, [segment.from, to]]
 
@@ -97,7 +95,6 @@ export class Tree {
   }
 }
 
-/** Events with their times. */
 export interface Events {
   readonly drafts: Array<Draft>
   readonly times: Array<number>

@@ -23,7 +23,6 @@ const family = (dialect: Dialect): string => (dialect === "xcsh" || dialect === 
 export const sessionIDOf = (dialect: Dialect, id: string, copy?: string): SessionID =>
   SessionID.make(`ses_${hashed([family(dialect), id, ...(copy === undefined ? [] : [copy])])}`, unchecked)
 
-/** The message of a record. */
 export const messageIDOf = (sessionID: SessionID, key: string): MessageID =>
   MessageID.make(`msg_${hashed([sessionID, key])}`, unchecked)
 
@@ -32,7 +31,6 @@ const suffix = (messageID: MessageID): string => messageID.slice("msg_".length)
 const partIDOf = (messageID: MessageID, index: number): PartID =>
   PartID.make(`prt_${suffix(messageID)}.${index}`, unchecked)
 
-/** The activity that a message opens. */
 export const activityIDOf = (messageID: MessageID): ActivityID => ActivityID.make(`act_${suffix(messageID)}`, unchecked)
 
 const shellCallOf = (messageID: MessageID): string => `call_${suffix(messageID)}`
@@ -174,7 +172,6 @@ const contentPart = (part: Content[number]): ToolContent =>
 const toolContent = (content: Content): ReadonlyArray<ToolContent> =>
   content.length === 0 ? [{ type: "text", text: "" }] : content.map(contentPart)
 
-/** The settlement of a call. */
 export const result = ({ assistantMessageID, callID }: Call, { content, failed }: Of<"Result">): Draft =>
   failed
     ? draft("session.next.tool.failed", {

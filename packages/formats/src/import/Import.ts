@@ -36,7 +36,7 @@ export class NoHead extends Schema.TaggedError<NoHead>("@daybook/formats/NoHead"
   }
 }
 
-/** The source is not the one that the session was imported from. Nothing was stored. */
+/** The session was imported from another source. Nothing was stored. */
 export class SourceDiffers extends Schema.TaggedError<SourceDiffers>("@daybook/formats/SourceDiffers")(
   "SourceDiffers",
   {
@@ -87,7 +87,6 @@ export type ImportError = typeof ImportError.Type
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
-/** What an import did. */
 export const ImportReport = Schema.Struct({
   sessionID: SessionID,
   dialect: Dialect,
@@ -115,7 +114,6 @@ export const ImportReport = Schema.Struct({
     cacheRead: Schema.Number,
     cacheWrite: Schema.Number
   }),
-  /** Problems by kind. */
   problems: Schema.Record({ key: Schema.String, value: Schema.Int }),
   /** The first problems, at most `problemsShown`. */
   first: Schema.Array(Problem)
@@ -243,7 +241,6 @@ class Importing {
     } else if (spent !== undefined && item._tag === "Result") this.imported(charged)
   }
 
-  /** Whether the batch is large enough. */
   get isFull(): boolean {
     return this.conversion.pending >= batchEvents || this.chars >= batchChars
   }
@@ -264,7 +261,6 @@ class Importing {
     this.ends = [...this.ends, this.records]
   }
 
-  /** The progress so far. */
   get log(): ImportedLog {
     const { dialect, id, version } = this.head
     return {

@@ -97,10 +97,9 @@ export const dialectOf = Effect.fn("Detection.dialectOf")(function* (path: strin
   return yield* new UnknownDialect({ details: "it is a folder without session.jsonl; name a file in it" })
 })
 
-/** The dialect of a log, or the one that its content shows. */
+/** The given dialect of a log, or the dialect that its content shows. */
 export type Choice = Dialect | "auto"
 
-/** The conversation of a file. */
 export type Source = Stream.Stream<Piece, EntryReader.ReadingError | UnknownDialect | LogUnreadable, FileSystem>
 
 const entries = (path: string): Source => EntryReader.fromPath(path)

@@ -207,7 +207,6 @@ export const sentences = {
 }
 export type ProblemKind = keyof typeof sentences
 
-/** A reader of one file. */
 export const make = (options: Options = {}): JsonLines => {
   const { isRecord = () => false, maxLineBytes = defaultMaxLineBytes, mode = "recover" } = options
   let out: Array<LogRecord | Problem> = []

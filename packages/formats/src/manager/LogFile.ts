@@ -26,7 +26,6 @@ import {
 
 // Reads an entry log into memory for writing, migrated to the current version.
 
-/** A log in memory. */
 interface LoadedLog {
   readonly before: ReadonlyArray<JsonRecord>
   /** In the current version. */

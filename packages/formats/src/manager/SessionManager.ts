@@ -91,7 +91,7 @@ export interface SessionManager {
   /** Whether the log is in its file. */
   readonly isWritten: () => boolean
 
-  /** Appends one entry of any type below the leaf, which it becomes. */
+  /** Appends one entry of any type below the leaf; the entry becomes the leaf. */
   readonly append: (body: Body) => Effect.Effect<Entry, WriteError>
   /** Moves the leaf; existing entries stay. */
   readonly branch: (id: string) => Effect.Effect<void, EntryNotFound>

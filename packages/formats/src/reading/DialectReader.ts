@@ -70,7 +70,6 @@ export const makeOutlet = (ends: Ends = []): Outlet => {
   }
 }
 
-/** Folds the records of a log into pieces. */
 export interface Fold {
   readonly push: (record: JsonLines.LogRecord) => ReadonlyArray<Piece>
   readonly end: () => ReadonlyArray<Piece>

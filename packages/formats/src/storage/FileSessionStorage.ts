@@ -189,7 +189,6 @@ const syncFolder = async (calls: Calls, folder: string): Promise<void> => {
   }
 }
 
-/** Opens a file for a use. */
 const using = async <A>(path: string, flags: string, mode: number, use: (file: number) => Promise<A>): Promise<A> => {
   const file = fs.openSync(path, flags, mode)
   try {

@@ -128,7 +128,6 @@ export class SessionStorage extends Context.Tag("@daybook/formats/SessionStorage
   {
     /** Creates the folder and its parents, for this user only. An existing folder stays as it is. */
     readonly ensureDir: (path: string) => Effect.Effect<void, StorageFailed>
-    /** Whether there is a file or folder. */
     readonly exists: (path: string) => Effect.Effect<boolean, StorageFailed>
     readonly stat: (path: string) => Effect.Effect<FileStat, FileMissing | StorageFailed>
     /** The names of the folder's files, sorted; none if the folder does not exist. Hidden files are omitted. */

@@ -31,7 +31,7 @@ import {
   type ThreadRecord
 } from "./ThreadRecord.ts"
 
-// Runs the turns of one thread one after the other, with a bounded queue.
+// Runs the turns of one thread one at a time, with a bounded queue.
 
 /** Too many messages wait for this thread. Nothing was appended; send the message again later. */
 export class ThreadBusy extends Schema.TaggedError<ThreadBusy>("@daybook/formats/ThreadBusy")("ThreadBusy", {
@@ -92,7 +92,6 @@ export interface Thread {
   ) => Effect.Effect<ReadonlyArray<MessageRecord>, RecordRefused | StorageFailed>
   /** All records of the file, in order; damaged lines are skipped. */
   readonly history: Stream.Stream<ThreadRecord, FileMissing | StorageFailed>
-  /** The messages for the model. */
   readonly context: Effect.Effect<ReadonlyArray<ThreadMessage>>
   readonly compact: <E, R>(
     summarize: Summarize<E, R>,
@@ -138,7 +137,6 @@ const visible = (records: ReadonlyArray<ThreadRecord>, from = Infinity): Readonl
 }
 
 interface Loaded {
-  /** The records that the latest compaction leaves. */
   readonly records: ReadonlyArray<ThreadRecord>
   readonly problems: ReadonlyArray<Problem>
   readonly messageCount: number

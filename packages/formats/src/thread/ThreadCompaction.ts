@@ -48,7 +48,6 @@ const messageOf = ({ content, isError, role, toolCallId, toolName }: MessageReco
   ...(isError === undefined ? {} : { isError })
 })
 
-/** The messages for the model. */
 export const contextOf = (records: ReadonlyArray<ThreadRecord>): ReadonlyArray<ThreadMessage> => {
   const { compaction, messages } = shownOf(records)
   const summary: ReadonlyArray<ThreadMessage> =
@@ -62,7 +61,6 @@ const charsOf = (block: ContentBlock): number =>
 export const tokensOf = ({ content }: Pick<ThreadMessage, "content">): number =>
   Math.ceil(content.reduce((chars, block) => chars + charsOf(block), 0) / 4)
 
-/** The estimated tokens of messages. */
 export const totalTokens = (messages: ReadonlyArray<Pick<ThreadMessage, "content">>): number =>
   messages.reduce((total, message) => total + tokensOf(message), 0)
 
@@ -146,7 +144,7 @@ export interface Files {
   readonly modifiedFiles: ReadonlyArray<string>
 }
 
-/** The names of tools, and those that older logs use for them. */
+/** The names of tools, and their names in older logs. */
 const aliases: Readonly<Record<string, string>> = { read_file: "read", write_file: "write", list_directory: "ls" }
 
 /** Files are listed one per line between tags: a path with a line break or a bracket cannot be listed. */
@@ -223,7 +221,6 @@ export const planOf = (records: ReadonlyArray<ThreadRecord>, settings: Compactio
 
 // Phrases the request for a summary, and turns the answer into the summary of a compaction.
 
-/** What a model is asked. */
 export interface SummaryRequest {
   readonly system: string
   readonly prompt: string
@@ -299,7 +296,6 @@ export const requestOf = ({ previous, summarized }: Plan): SummaryRequest => ({
     (previous === undefined ? initial : block("previous-summary", withoutFiles(previous.summary)) + update)
 })
 
-/** The sections that a summary lacks. */
 export const missingSections = (summary: string): ReadonlyArray<string> => {
   const titles = new Set(
     [...summary.matchAll(/^\s{0,3}#{1,6}\s+(.*)$/gm)].map(([, title]) =>

@@ -150,7 +150,6 @@ const synthetic = problemAtStart(
   "The format stores no provider and no usage: provider, model and usage of answers are filled in."
 )
 
-/** The records of a thread as pieces. */
 export const itemsOf =
   (model: string | undefined, createdAt: number, mode: JsonLines.Mode) =>
   <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Piece, E, R> =>

@@ -24,7 +24,6 @@ export class InvalidThreadID extends Schema.TaggedError<InvalidThreadID>("@daybo
 
 const isThreadID = Schema.is(ThreadID)
 
-/** Checks an id that came from outside. */
 export const check = (id: string): Either.Either<ThreadID, InvalidThreadID> =>
   isThreadID(id) ? Either.right(id) : Either.left(new InvalidThreadID({ id }))
 
@@ -136,7 +135,6 @@ export const decodeMetadata = Schema.decodeUnknownEither(Schema.parseJson(Thread
 export const textOf = (content: ReadonlyArray<ContentBlock>): string =>
   content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n")
 
-/** The tool calls of a message. */
 export const callsOf = (content: ReadonlyArray<ContentBlock>): ReadonlyArray<ToolCall> =>
   content.filter((block) => block.type === "toolCall")
 

@@ -148,6 +148,5 @@ const make = Effect.fnUntraced(function* (root: string) {
   })
 })
 
-/** The threads in this folder. */
 export const layer = (root: string): Layer.Layer<ThreadStore, never, SessionStorage | Identifiers> =>
   Layer.scoped(ThreadStore, make(root))

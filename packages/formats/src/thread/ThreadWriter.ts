@@ -34,7 +34,6 @@ const commandText = ({ command, exitCode, output }: Extract<Item, { readonly _ta
   return `Ran \`${command}\`\n${shown}${exitCode === undefined || exitCode === 0 ? "" : `\nExit code ${exitCode}`}`
 }
 
-/** Begins a thread under this id. */
 export const make = (id: ThreadID, head: Head): ThreadWriter => {
   const dropped = new Map<string, number>()
   const drop = (kind: string, count = 1) => void (count > 0 && dropped.set(kind, (dropped.get(kind) ?? 0) + count))

@@ -132,7 +132,6 @@ export class ConsumerStore extends Context.Tag("@daybook/log/ConsumerStore")<
       claim: Claim,
       work: Effect.Effect<A, E, R>
     ) => Effect.Effect<A, E | ConsumerReplaced | LogUnavailable, Exclude<R, SqlClient.SqlClient>>
-    /** Every consumer, by name. */
     readonly list: Effect.Effect<ReadonlyArray<ConsumerStatus>, LogUnavailable>
     readonly get: (name: string) => Effect.Effect<ConsumerStatus | undefined, LogUnavailable>
     readonly skipped: (name: string, after?: number) => Effect.Effect<ReadonlyArray<SkippedEvent>, LogUnavailable>

@@ -181,7 +181,6 @@ export class ConsumerStopped extends Schema.TaggedError<ConsumerStopped>("@daybo
   }
 }
 
-/** A call of the host's code failed. */
 class CallFailed extends Data.TaggedError("CallFailed")<{ readonly details: string }> {}
 
 export interface Settings<E, R> {

@@ -81,7 +81,6 @@ const endOf = (sql: SqlClient.SqlClient, sessionID: SessionID | undefined) =>
     ([end]) => end
   )
 
-/** The place of a new consumer. */
 const firstPlace = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { sessionID, start }: ClaimOptions) {
   const end = yield* endOf(sql, sessionID)
   if (end === undefined) return yield* new SessionNotFound({ sessionID: sessionID ?? "" })

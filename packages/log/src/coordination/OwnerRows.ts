@@ -36,14 +36,12 @@ export const lookMs = 100
  */
 const mostPerLookMs = 2 * lookMs
 
-/** Clamps a lease to a valid length. */
 export const clamp = (leaseMs: number): number =>
   Number.isNaN(leaseMs) ? standardMs : Math.max(shortest, Math.min(Math.trunc(leaseMs), longest))
 
 /** How often an owner renews a lease of this length. */
 export const heartbeatMs = (leaseMs: number): number => leaseMs / 15
 
-/** What an observer has seen of one owner. */
 export interface Sighting {
   /** Changes with each renewal and with each new owner. */
   readonly sign: string
@@ -55,7 +53,6 @@ export interface Sighting {
   readonly renewed: boolean
 }
 
-/** One look at an owner. */
 interface Observation {
   readonly sign: string
   readonly at: bigint
@@ -63,7 +60,6 @@ interface Observation {
   readonly working: boolean
 }
 
-/** Adds one look. */
 export const observe = (before: Sighting | undefined, { at, sign, working }: Observation): Sighting => {
   if (before === undefined) return { sign, at, silentMs: 0, renewed: false }
   if (before.sign !== sign) return { sign, at, silentMs: 0, renewed: true }

@@ -44,7 +44,6 @@ export interface KeptSessions {
   readonly keep: (sessionID: SessionID, token: OwnerToken) => Effect.Effect<void>
   /** Takes a kept session again, and reads it, unless it was lost, removed or asked to stop meanwhile. */
   readonly take: (sessionID: SessionID) => Effect.Effect<TakenAgain | undefined, LogUnavailable>
-  /** Gives the session up now. */
   readonly release: (sessionID: SessionID, token: OwnerToken) => Effect.Effect<void>
 }
 
@@ -81,7 +80,6 @@ const makeKeptSessions = Effect.fnUntraced(function* (
       )
     })
 
-  /** Releases kept sessions with one commit. */
   const releaseAll = (all: ReadonlyArray<readonly [SessionID, KeptSession]>) =>
     Effect.suspend(() => {
       for (const [id] of all) kept.delete(id)
@@ -402,5 +400,4 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
   })
 })
 
-/** Stores ownership in the database. */
 export const layer = (options: OwnerOptions = {}) => Layer.scoped(SessionOwner, make(options))

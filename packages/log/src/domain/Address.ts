@@ -12,7 +12,6 @@ const isEnding = (text: string): boolean => text.endsWith(".sock") || text.endsW
 /** Whether the text is a valid name of a session, agent, shared space or run, or a valid client id (NA-1). */
 export const isName = (text: string): boolean => form.test(text) && !isEnding(text)
 
-/** The name rule, for error messages. */
 export const nameRule =
   "1-64 letters, digits, dots, underscores, pluses or hyphens, beginning with a letter or digit, not ending in .sock or .d"
 
@@ -39,7 +38,6 @@ export const defaultSession = "default"
 
 const house = {
   kind: Schema.Literal("agent", "model"),
-  /** The agent's or the model's name. */
   name: Name
 }
 const place = { ...house, session: SessionName }

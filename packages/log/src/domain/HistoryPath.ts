@@ -28,7 +28,6 @@ export const TreeNode = Schema.Struct({
 })
 export type TreeNode = typeof TreeNode.Type
 
-/** Selects a page of a tree. */
 export const TreeOptions = Schema.Struct({
   sessionID: SessionID,
   /** Default: 200; maximum: 500. */
@@ -93,7 +92,6 @@ export const Ranges = Schema.Array(Range).pipe(
   })
 )
 
-/** A path or a part of one. */
 export type HistoryPath = ReadonlyArray<Range>
 
 export const linear: HistoryPath = [[0, open]]

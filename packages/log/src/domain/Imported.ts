@@ -5,7 +5,7 @@ import { JsonValue } from "./Json.ts"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
-/** A record of the log, as far as the session's events do not hold it. */
+/** The part of a log's record that the session's events do not hold. */
 export const ImportedRecord = Schema.Struct({
   /** The record's id in the log; absent for the log's head. */
   key: optional(Schema.NonEmptyString),

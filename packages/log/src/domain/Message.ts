@@ -57,7 +57,6 @@ export const withheldFields = {
   /** The place in the result's content, or in the prompt's expansion, else its files. Absent: its whole text. */
   index: optional(Schema.NonNegativeInt),
   kind: WithheldKind,
-  /** The model that the part is withheld from. */
   model: ModelRef,
   /** Why the server refused it, in its words. Absent: the part is shown again. */
   reason: optional(Schema.String.pipe(Schema.maxLength(300)))
@@ -115,7 +114,6 @@ export const Session = Schema.Struct({
       error: optional(StoredError)
     })
   ),
-  /** A compaction that is requested or running. */
   compaction: optional(
     Schema.Struct({
       id: MessageID,
@@ -206,7 +204,6 @@ export const ToolPart = Schema.Struct({
   completedAt: optional(Schema.Int)
 })
 export type ToolPart = typeof ToolPart.Type
-/** A part of an assistant message, in order. */
 export const Part = Schema.Union(TextPart, ReasoningPart, ToolPart)
 export type Part = typeof Part.Type
 

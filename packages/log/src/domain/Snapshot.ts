@@ -39,7 +39,6 @@ const quotable = 96
 
 const isLong = (leaf: unknown): leaf is string => typeof leaf === "string" && leaf.length >= quotable
 
-/** Replaces the leaves of a JSON value. */
 const mapLeaves = (value: unknown, replace: (leaf: unknown, at: ValuePath) => unknown, at: ValuePath): unknown =>
   Array.isArray(value)
     ? value.map((item, index) => mapLeaves(item, replace, [...at, index]))

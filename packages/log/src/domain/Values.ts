@@ -179,7 +179,6 @@ export type StoredError = typeof StoredError.Type
 
 export { JsonRecord } from "./Json.ts"
 
-/** How an activity ended. */
 export const ActivityOutcome = Schema.Literal("completed", "failed", "interrupted")
 export type ActivityOutcome = typeof ActivityOutcome.Type
 

@@ -25,7 +25,6 @@ export const ShellCloseReason = Schema.Literal(
 )
 export type ShellCloseReason = typeof ShellCloseReason.Type
 
-/** Where a shell runs. */
 export const ShellTransport = Schema.Literal("local", "ssh", "docker")
 export type ShellTransport = typeof ShellTransport.Type
 

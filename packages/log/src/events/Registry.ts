@@ -1,6 +1,6 @@
 /**
  * Decodes stored rows to current events and encodes drafts. A stored name is `<type>.<version>`. Old versions keep
- * their schema and an upcast to the current one for ever. Unknown names are reported as unknown, so that readers can
+ * their schema and an upcast to the current one forever. Unknown names are reported as unknown, so that readers can
  * skip them. Spec: EV-D2..EV-D4.
  */
 import { Either, Option, ParseResult, Schema } from "effect"

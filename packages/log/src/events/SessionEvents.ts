@@ -105,7 +105,6 @@ export const FilesRestored = durable("tree", "session.next.files.restored", 1, {
 // Defines the events of compactions and of pruned results: what the model is shown of the history.
 
 const CompactionReason = Schema.Literal("auto", "manual")
-/** A compaction starts. */
 export const CompactionStarted = durable("compactions", "session.next.compaction.started", 1, {
   messageID: MessageID,
   reason: CompactionReason
@@ -196,7 +195,6 @@ export const ModelSwitched = durable("about", "session.next.model.switched", 1, 
   messageID: MessageID,
   model: ModelRef
 })
-/** The session moved to another Location. */
 export const Moved = durable("about", "session.next.moved", 1, {
   location: Location,
   subdirectory: optional(Schema.String)
@@ -328,7 +326,6 @@ export const PermissionDecided = durable("decisions", "session.next.permission.d
   /** The user id of the process that made the decision. */
   uid: optional(Schema.Int)
 })
-/** An approval that this session saved was revoked. */
 export const PermissionRevoked = durable("decisions", "session.next.permission.revoked", 1, {
   number: Schema.Int,
   permission: Schema.String,

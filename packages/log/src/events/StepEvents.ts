@@ -34,7 +34,6 @@ export const StepFailed = durable("steps", "session.next.step.failed", 2, {
   ...spent
 })
 
-/** A text part starts. */
 export const TextStarted = durable("texts", "session.next.text.started", 1, { assistantMessageID, textID })
 export const TextEnded = durable("texts", "session.next.text.ended", 1, {
   assistantMessageID,
@@ -43,7 +42,6 @@ export const TextEnded = durable("texts", "session.next.text.ended", 1, {
   providerMetadata: optional(ProviderMetadata)
 })
 
-/** A reasoning part starts. */
 export const ReasoningStarted = durable("texts", "session.next.reasoning.started", 1, {
   assistantMessageID,
   reasoningID: textID,
@@ -92,7 +90,6 @@ export const ToolSuccess = durable("calls", "session.next.tool.success", 1, {
   result: optional(JsonValue),
   provider: providerCall
 })
-/** A tool call failed. */
 export const ToolFailed = durable("calls", "session.next.tool.failed", 1, {
   assistantMessageID,
   callID,

@@ -80,7 +80,6 @@ export class HookFailed {
 /** Why one append was not written; includes database failures. */
 export type Failure = SeqConflict | OwnerLost | EventRefused | LogUnavailable | HookFailed
 
-/** The result of one append. */
 export type Result = Exit.Exit<Commit, Failure>
 
 const refused = (sessionID: SessionID, { details, table }: { readonly details: string; readonly table: string }) =>
@@ -297,7 +296,6 @@ const writeApart = (target: Target, statements: Statements, requests: Requests):
   }
 }
 
-/** Splits the requests into two halves, in order. */
 const halves = (requests: Requests): ReadonlyArray<Requests> =>
   [requests.slice(0, requests.length >> 1), requests.slice(requests.length >> 1)].filter((half) =>
     Arr.isNonEmptyArray(half)

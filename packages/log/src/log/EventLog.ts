@@ -183,7 +183,6 @@ export type AppendError = typeof AppendError.Type
 export const OwnerToken = Schema.Struct({ ownerID: Schema.String, epoch: Schema.Int })
 export type OwnerToken = typeof OwnerToken.Type
 
-/** Marks commit hooks. */
 export const CommitHookTypeId: unique symbol = Symbol.for("@daybook/log/CommitHook")
 
 /**
@@ -281,7 +280,6 @@ export const EventPage = Schema.Struct({
 })
 export type EventPage = typeof EventPage.Type
 
-/** One page of the feed of all sessions. */
 export const FeedPage = Schema.Struct({
   events: Schema.Array(SessionEvent),
   position: Schema.Int,

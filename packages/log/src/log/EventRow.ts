@@ -115,7 +115,7 @@ const stepText = (hash: number, text: string): number => {
 /** The hash of a session and a type, which rows of one kind share. */
 export const kindHash = (sessionID: string, type: string): number => stepText(stepText(0, sessionID) ^ 0x20, type)
 
-/** The hash of all columns but the payload, from that of the kind. */
+/** The hash of all columns but the payload, from the hash of the kind. */
 export const rowHash = (kind: number, seq: number, created: number, id: string): number =>
   stepText(step(step(step(kind, seq), created | 0), Math.floor(created / 0x1_0000_0000)), id)
 
@@ -180,7 +180,6 @@ export const pageSize = 512
 /** A longer payload is a page of its own, so a page holds at most 32 MiB or one event. */
 export const longPayload = 64 * 1024
 
-/** The columns that an insert writes. */
 const columns = ["position", "session", "seq", "type", "created", "checksum", "id", "data"] as const
 
 /** An event to insert. Its row holds numbers in place of its session and its stored name. */

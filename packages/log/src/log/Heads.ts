@@ -11,7 +11,6 @@ export interface Last {
   readonly session: number
 }
 
-/** Selects the last numbers. */
 export const selectLast = (statements: Statements): Last => {
   const rows = statements.all<{ readonly name: string; readonly seq: number }>(
     "SELECT name, seq FROM sqlite_sequence",

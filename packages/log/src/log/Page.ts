@@ -89,7 +89,6 @@ interface RowContext {
   readonly limit: number
 }
 
-/** Decoded rows. */
 interface DecodedRows {
   readonly events: ReadonlyArray<SessionEvent>
   /** How many rows were read, those of unknown types included. */

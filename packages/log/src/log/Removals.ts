@@ -120,7 +120,6 @@ const pause = "250 millis"
 /** Between two steps other writers, of this process and of others, get the database. */
 const betweenSteps = Effect.withClock(Effect.sleep("5 millis"), Clock.make())
 
-/** Deletes the rows of removed sessions. */
 const deleteRows = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError.SqlError> =>
   Effect.flatMap(continueRemoval(sql), (found) =>
     found ? Effect.zipRight(betweenSteps, deleteRows(sql)) : Effect.void

@@ -37,7 +37,6 @@ class SqlHook<E> implements CommitHook<E> {
   }
 }
 
-/** Makes a hook. */
 export const check = <E>(refusalOf: Check<E>): CommitHook<Exclude<E, undefined>> =>
   new SqlHook(refusalOf as Check<Exclude<E, undefined>>)
 

@@ -96,7 +96,6 @@ const check = (db: Connection.Database, path: string): void => {
   }
 }
 
-/** The heads of a database. */
 const headsOf = (db: Connection.Database): Heads => {
   const hash = createHash("sha256")
   let sessions = 0
@@ -225,7 +224,6 @@ const existsAlready = (path: string): BackupFailed =>
     details: "the file exists; choose another name, or replace it with --force"
   })
 
-/** What to copy and where to. */
 export interface BackupOptions {
   readonly database: string
   readonly file: string
@@ -295,7 +293,6 @@ export interface RestoreOptions {
   readonly onProgress?: OnProgress
 }
 
-/** A restored database. */
 export interface RestoreResult extends Heads {
   readonly database: string
   readonly aside?: string

@@ -41,7 +41,7 @@ interface Position {
 /** Sequence numbers per query of references. */
 const range = 0x1_0000
 
-/** The problems of one block's events: wrong places and payloads, and checksums other than those that the rows had. */
+/** The problems of one block's events: wrong places, payloads, and checksums that differ from the rows'. */
 const checkFloorEvents = (
   { first, last, sum }: { readonly first: number; readonly last: number; readonly sum: number },
   rows: ReadonlyArray<Content.KeptRow>,
@@ -124,7 +124,7 @@ const checkReferences = Effect.fnUntraced(function* (sql: Sql, sessionID: Sessio
   return problems
 })
 
-/** Compares the state at the floor with the blocks: the event at the floor and that of the epoch are always kept. */
+/** Compares the state at the floor with the blocks: the events at the floor and of the epoch are always kept. */
 const checkBase = ({ position, row }: NonNullable<FloorCheck["base"]>, kept: Uint8Array, last: Position) => {
   const floor = kept.length - 1
   const problems: Array<string> = []
@@ -137,7 +137,6 @@ const checkBase = ({ position, row }: NonNullable<FloorCheck["base"]>, kept: Uin
   return problems
 }
 
-/** Verifies a session up to its floor. */
 const checkBelow = Effect.fnUntraced(function* (
   sql: Sql,
   sessionID: SessionID,

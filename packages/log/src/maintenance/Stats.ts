@@ -14,7 +14,6 @@ import { attempt, type BackupFailed, snapshotOf } from "./Backup.ts"
 
 export { DayStats, SessionStats, Stats, TableStats, TypeStats } from "../domain/StoreStats.ts"
 
-/** What to measure. */
 export interface StatsOptions {
   readonly database: string
   readonly sessionID?: string | undefined

@@ -8,7 +8,6 @@ import { type Rows, type TableName, tables, type Value } from "./Tables.ts"
 
 // Converts values to the contents of columns.
 
-/** The content of a JSON column. */
 export const json = (value: unknown): string => JSON.stringify(value)
 
 /** Text columns are UTF-8, which cannot encode a lone surrogate: it becomes U+FFFD here, not in the driver. */

@@ -9,12 +9,10 @@ import { type Rows, type TableName, tableNames } from "./Tables.ts"
 // Keeps the unique indexes in memory: an address belongs to one session, an id to one message or input, or to an input
 // and its message.
 
-/** Rows by key, per table. */
 type RowMaps = { readonly [Name in TableName]: Map<string, AnyRow> }
 
 interface MemoryIndexes {
   readonly refusal: (joined: Joined) => Refusal | undefined
-  /** Indexes a loaded row. */
   readonly load: (table: TableName, row: AnyRow) => void
   readonly update: (joined: Joined) => void
 }
@@ -87,7 +85,6 @@ export interface MemoryTables {
   readonly apply: (changes: Iterable<Change>) => Either.Either<void, Refusal>
   /** Loads a stored row, as a base for folding further events. */
   readonly load: <Name extends TableName>(table: Name, row: Rows[Name]) => void
-  /** The rows of a table, in insertion order. */
   readonly rows: <Name extends TableName>(table: Name) => ReadonlyArray<Rows[Name]>
 }
 

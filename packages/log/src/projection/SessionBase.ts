@@ -51,7 +51,6 @@ const Row = Schema.Struct({
   time_updated: Schema.Number
 }) satisfies Schema.Schema<SessionRow>
 
-/** The state of a session at its floor. */
 export const SessionBase = Schema.Struct({
   row: Row,
   /** The estimated part of what was spent up to the floor: the events that say so are gone. */

@@ -43,7 +43,6 @@ const placeholders = (columns: number, rows: number): string => {
 /** The numbers of sessions. Rows in memory name their session by its id; stored rows hold its number. */
 export type SessionKeys = ReadonlyMap<string, number>
 
-/** The stored name of a column. */
 const storedName = (table: TableName, column: string): string =>
   table !== "session" && column === "session_id" ? "session" : column
 

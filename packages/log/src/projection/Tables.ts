@@ -4,7 +4,6 @@
  * by sequence number. `storage/migrations` creates the tables. Spec: PJ-1, PJ-2, PJ-14.
  */
 
-/** A column's value. */
 export type Value = string | number | null
 
 /**

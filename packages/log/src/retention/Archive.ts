@@ -31,7 +31,6 @@ const exact = { onExcessProperty: "error" } as const
 export const Header = Schema.Struct({
   archive: Schema.Literal("daybook"),
   version: Schema.Literal(1),
-  /** The identity of the database. */
   database: Schema.String,
   sessionID: SessionID,
   incarnation: Schema.Int,
@@ -66,7 +65,6 @@ export const End = Schema.Struct({
 })
 export type End = typeof End.Type
 
-/** One line of an archive. */
 type Line = Header | StoredEvent | End
 
 const lineOf = (line: Line): string => `${JSON.stringify(line)}\n`
@@ -102,7 +100,6 @@ const saidBy = (cause: unknown): string => (cause instanceof Error ? cause.messa
 const attempt = <A>(file: string, run: () => Promise<A>): Effect.Effect<A, ArchiveUnusable> =>
   Effect.tryPromise({ try: run, catch: (cause) => new ArchiveUnusable({ file, details: saidBy(cause) }) })
 
-/** An archive that is being written. */
 interface Writing {
   /** Adds a page of events. */
   readonly add: (events: ReadonlyArray<StoredEvent>) => Effect.Effect<void, ArchiveUnusable>

@@ -27,7 +27,6 @@ export interface Holder {
 /** The readers that hold a session's floor back. */
 export type Holders = (sessionID: SessionID) => Effect.Effect<ReadonlyArray<Holder>, LogUnavailable>
 
-/** A session that could be pruned. */
 export interface Subject {
   readonly sessionID: SessionID
   readonly incarnation: number
@@ -35,7 +34,6 @@ export interface Subject {
   readonly head: number
 }
 
-/** What would be removed of one session. */
 export interface Cut extends Subject {
   /** The new floor; equal to `floor` if nothing can go. */
   readonly to: number

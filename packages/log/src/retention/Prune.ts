@@ -39,7 +39,6 @@ export class PruneLost extends Schema.TaggedError<PruneLost>("@daybook/log/Prune
   }
 }
 
-/** What a step did. */
 export interface Step {
   readonly copied: number
   readonly deleted: number
@@ -186,7 +185,7 @@ const keep = Effect.fnUntraced(function* (
   )
 })
 
-/** Archives the events that go and copies those that are kept into blocks. Returns the state at the new floor. */
+/** Archives the events that go, and copies kept events into blocks. Returns the state at the new floor. */
 const copy = Effect.fnUntraced(function* (
   [sql, read]: readonly [Sql, Sql],
   claimed: Claimed,

@@ -165,7 +165,6 @@ const readersOf =
       ...tails.map((after) => ({ name: "a tail of this process", after }))
     ])
 
-/** What was done. */
 export interface Outcome {
   readonly sessions: number
   readonly events: number
@@ -199,7 +198,7 @@ const subjectsOf = (sql: Sql, { sessions }: Request): Stream.Stream<Subject, Sql
       )
 
 /**
- * The cuts of the sessions that have one, and of those that a reader holds back. With `maxSize` it ends where the
+ * The cuts of sessions that can be pruned, and of sessions that a reader holds back. With `maxSize` it ends where the
  * estimate reaches the size. Writes nothing.
  */
 export const plan = (request: Request): Stream.Stream<Cut, LogUnavailable, ReadSql> =>
@@ -228,11 +227,8 @@ export const plan = (request: Request): Stream.Stream<Cut, LogUnavailable, ReadS
 const selectUnfinished = (sql: Sql) =>
   sql<{ readonly session_id: string }>`SELECT session_id FROM session_floor WHERE claim IS NOT NULL`
 
-/** What happens during a run. */
 export interface RunOptions extends PruneOptions {
-  /** Called before a session is pruned. */
   readonly starts?: (cut: Cut) => Effect.Effect<void>
-  /** Called when a session is pruned. */
   readonly pruned?: (cut: Cut) => Effect.Effect<void>
   readonly freed?: (pages: number) => Effect.Effect<void>
 }

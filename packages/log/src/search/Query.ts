@@ -27,7 +27,6 @@ const hasWord = (text: string): boolean => /[\p{L}\p{N}\p{Co}]/u.test(text)
 /** A string of the index's query language: one word, or a phrase of several. */
 const quoted = (text: string): string => `"${separated(text).replaceAll("\0", " ").replaceAll('"', '""')}"`
 
-/** A word or a phrase of the text. */
 export interface Term {
   readonly text: string
   /** Also words that begin with it; of a phrase, its last word. */

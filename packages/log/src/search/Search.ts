@@ -58,7 +58,6 @@ export const SearchedSession = Schema.Struct({
 })
 export type SearchedSession = typeof SearchedSession.Type
 
-/** One page of sessions, the best first. */
 export const SearchPage = Schema.Struct({
   ...Page(SearchedSession).fields,
   /** More texts match than were ranked: the older ones are missing (SE-41). */
@@ -68,7 +67,6 @@ export const SearchPage = Schema.Struct({
 })
 export type SearchPage = typeof SearchPage.Type
 
-/** Which prompts to list. */
 export const PromptsOptions = Schema.Struct({
   words: Schema.optional(Schema.String),
   /** Only prompts of sessions in this folder, by its canonical path. */
@@ -92,18 +90,15 @@ export const PastPrompt = Schema.Struct({
 })
 export type PastPrompt = typeof PastPrompt.Type
 
-/** One page of prompts, the newest first. */
 export const PromptsPage = Page(PastPrompt)
 export type PromptsPage = typeof PromptsPage.Type
 
-/** How far the index is. */
 export const SearchProgress = Schema.Struct({
   position: Schema.Int,
   head: Schema.Int
 })
 export type SearchProgress = typeof SearchProgress.Type
 
-/** How to index. */
 export interface UpdateOptions {
   readonly gently?: boolean
   /** Called after each step. */

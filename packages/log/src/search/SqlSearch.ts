@@ -137,7 +137,6 @@ const lastOf = (cursor: string) =>
 
 const newest: Last = { created: Number.MAX_SAFE_INTEGER, position: 0 }
 
-/** One page of prompts. */
 export const prompts = Effect.fnUntraced(function* (
   places: Places,
   { cursor, directory, limit: asked, words = "" }: PromptsOptions
@@ -178,7 +177,6 @@ export interface Snippet {
   readonly marks: ReadonlyArray<readonly [number, number]>
 }
 
-/** Opens the table. */
 export const openTable = Effect.gen(function* () {
   const sql = yield* open({ filename: ":memory:" })
   yield* Effect.orDie(

@@ -45,7 +45,6 @@ export type Parameters = ReadonlyArray<string | number | null>
 
 /** Runs statements at once. A statement that fails throws a `SqlError`. */
 export interface Statements {
-  /** The rows of a query. */
   readonly all: <Row>(text: string, parameters: Parameters) => ReadonlyArray<Row>
   readonly run: (text: string, parameters: Parameters) => number
 }

@@ -84,7 +84,6 @@ export class DatabaseError extends Schema.TaggedError<DatabaseError>("@daybook/l
  */
 export class ReadSql extends Context.Tag("@daybook/log/ReadSql")<ReadSql, SqlClient.SqlClient>() {}
 
-/** Which database to open. */
 export interface DatabaseOptions {
   readonly filename: string
 }

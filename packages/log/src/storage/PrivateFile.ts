@@ -112,7 +112,7 @@ const modeOf = (path: string, isWanted: (stats: Stats) => boolean): Promise<Wide
     () => ({ path, mode: 0 })
   )
 
-/** Returns those of the database's files and of these folders that other users may access. Does not follow links. */
+/** Returns the database's files, and which of these folders, other users may access. Does not follow links. */
 export const wide = async (database: string, folders: ReadonlyArray<string>): Promise<ReadonlyArray<Wide>> => {
   const real = await realpath(database).catch(() => database)
   const found = await Promise.all([
@@ -124,5 +124,4 @@ export const wide = async (database: string, folders: ReadonlyArray<string>): Pr
   return found.filter(({ mode }) => (mode & 0o077) !== 0)
 }
 
-/** Restricts it to its owner. */
 export const tighten = ({ mode, path }: Wide): Promise<void> => chmod(path, mode & 0o700)

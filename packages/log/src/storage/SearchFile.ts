@@ -116,7 +116,6 @@ const unusable = (filename: string) => (error: SqlError.SqlError) =>
     details: `the search index cannot be used: ${error.cause instanceof Error ? error.cause.message : error.message}`
   })
 
-/** Deletes the files of an index. */
 export const discard = (path: string): Effect.Effect<void> =>
   Effect.sync(() => {
     for (const suffix of ["", "-wal", "-shm"]) rmSync(`${path}${suffix}`, { force: true })

@@ -9,7 +9,6 @@ import * as Connection from "./Connection.ts"
 
 // Maps SQLite errors to a few reasons that a caller can act on.
 
-/** Why the database failed. */
 export const StorageReason = Schema.Literal(
   "busy",
   "read-only",
@@ -45,7 +44,7 @@ export const reasonOf = (error: unknown): StorageReason => {
   return cause instanceof TypeError && cause.message.includes("connection is not open") ? "closed" : "unknown"
 }
 
-// Marks work in a transaction of the log's connection: an append there would wait for ever for the connection of its
+// Marks work in a transaction of the log's connection: an append there would wait forever for the connection of its
 // caller.
 
 /** The client whose transaction surrounds the work. */

@@ -62,7 +62,7 @@ export const truncate = (sql: SqlClient.SqlClient): Effect.Effect<boolean, SqlEr
 /** How a database's file is divided into pages. */
 export interface Layout {
   readonly pageSize: number
-  /** Bytes of a page without those that are reserved at its end. */
+  /** Bytes of a page without the reserved bytes at its end. */
   readonly usable: number
   /** Whether some pages map the others, for `auto_vacuum`. */
   readonly mapped: boolean
@@ -183,7 +183,7 @@ const overwritePages = (file: number, { pageSize, usable }: Layout, pages: Reado
 /** Attempts of a step to get the lock while the write-ahead log is empty, and of a pass to find pages where they were. */
 const attempts = 20
 
-/** Whether the file at the path is still that of the connection: their numbers of pages and of changed schemas agree. */
+/** Whether the file at the path is still the connection's: their numbers of pages and of changed schemas agree. */
 const isSame = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, file: number) {
   const [row] = yield* sql<{ readonly pages: number; readonly free: number; readonly schema: number }>`
     SELECT page_count AS pages, freelist_count AS free, schema_version AS schema

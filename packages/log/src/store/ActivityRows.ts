@@ -127,7 +127,7 @@ const boundaries = [ActivityStarted, ActivitySettled, LeafMoved]
 
 /**
  * Whether an activity that opens before this event continues the previous activity's work. After a move of the leaf, a
- * prompt begins anew.
+ * prompt begins again.
  */
 const goesOn = (
   sql: SqlClient.SqlClient,

@@ -262,7 +262,6 @@ export const eventsOf = ({ inputs, messages, parts }: Omit<MessageRows, "events"
 const readable = <A>(sessionID: string, messageID: string, decoded: Either.Either<A, string>) =>
   Either.mapLeft(decoded, (details) => new MessageUnreadable({ sessionID, messageID, details }))
 
-/** The session of a row. */
 export const sessionOf = (row: SessionRow): Either.Either<Session, MessageUnreadable> =>
   readable(row.id, "", toSession(row))
 

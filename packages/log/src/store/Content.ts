@@ -40,7 +40,6 @@ export type KeptRow = Omit<CheckedEvent, "id"> & { readonly id: string; readonly
 /** Rows of kept events by sequence number; the reason if an event's block is damaged. */
 export type KeptBySeq = ReadonlyMap<number, Either.Either<KeptRow, string>>
 
-/** The contents of an open block, those that are wanted. */
 interface OpenContent extends Pick<OpenBlock, "parts" | "sum"> {
   readonly rows: (isWanted?: (seq: number) => boolean) => ReadonlyArray<KeptRow>
 }

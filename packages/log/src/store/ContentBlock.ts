@@ -240,7 +240,6 @@ export interface Contents {
 export interface Divider {
   /** Adds events, and the parts of messages that they open. Returns the contents of the blocks that are full. */
   readonly add: (events: ReadonlyArray<CheckedEvent>, parts: ReadonlyArray<KeptPart>) => ReadonlyArray<Contents>
-  /** The contents of the last block. */
   readonly rest: () => ReadonlyArray<Contents>
 }
 

@@ -1,6 +1,6 @@
 /**
  * The durable inbox: admitted prompts that wait until a turn promotes them. This file is the contract; `SqlInbox.ts`
- * implements it. An id names one input or message for ever, so that a prompt can be sent again safely.
+ * implements it. An id names one input or message forever, so that a prompt can be sent again safely.
  * Spec: IB-20..IB-43 in specs/sessions.md (IN-1..IN-12).
  */
 import { Context, type Effect } from "effect"
@@ -12,7 +12,6 @@ import type { Delivery, Prompt } from "../domain/Values.ts"
 import type { AppendError, LogUnavailable, SessionNotFound } from "../log/EventLog.ts"
 import type { StoreError } from "./StoreError.ts"
 
-/** A prompt to admit, under its id. */
 export interface Admission {
   readonly sessionID: SessionID
   readonly messageID: MessageID
@@ -64,7 +63,6 @@ export class Inbox extends Context.Tag("@daybook/log/Inbox")<
     /** The input with this id, of any session: waiting, promoted or withdrawn. */
     readonly get: (messageID: MessageID) => Effect.Effect<Input | undefined, StoreError>
     readonly waiting: (sessionID: SessionID, options: WaitingOptions) => Effect.Effect<ReadonlyArray<Input>, StoreError>
-    /** The number of waiting inputs. */
     readonly count: (sessionID: SessionID) => Effect.Effect<number, LogUnavailable>
     readonly hasWork: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
     /** The sessions with waiting inputs, in id order. */

@@ -16,7 +16,6 @@ export const ListOptions = Schema.Struct({
   house: Schema.optional(House),
   /** Default: 50; maximum: 500. */
   limit: Schema.optional(AnyNumber),
-  /** The cursor of the previous page. */
   cursor: Schema.optional(Schema.String)
 })
 export type ListOptions = typeof ListOptions.Type
@@ -28,13 +27,11 @@ export const Page = <A, I, R>(item: Schema.Schema<A, I, R>) =>
     cursor: Schema.optionalWith(Schema.String, { exact: true })
   })
 
-/** One page of a list. */
 export type Page<A> = Schema.Schema.Type<ReturnType<typeof Page<A, unknown, never>>>
 
 export const SessionPage = Page(Session)
 export type SessionPage = typeof SessionPage.Type
 
-/** Selects a page of a transcript. */
 export const MessagesOptions = Schema.Struct({
   sessionID: SessionID,
   /** Default: 50; maximum: 500. */
@@ -51,7 +48,6 @@ export const MessagesOptions = Schema.Struct({
 })
 export type MessagesOptions = typeof MessagesOptions.Type
 
-/** One page of a transcript. */
 export const MessagePage = Schema.Struct({
   items: Schema.Array(Message),
   total: Schema.Int,

@@ -19,7 +19,6 @@ const parse = Schema.decodeUnknownSync(Schema.parseJson(HistoryPath.Ranges))
 export const pathOf = (text: string | null | undefined): HistoryPath.HistoryPath =>
   typeof text === "string" ? parse(text) : HistoryPath.linear
 
-/** A move of the leaf. */
 export interface Move {
   readonly seq: number
   readonly message_id: string | null

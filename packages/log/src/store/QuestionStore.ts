@@ -10,7 +10,6 @@ import type { AppendError, LogUnavailable } from "../log/EventLog.ts"
 /** The name of the tool that asks. */
 export const questionTool = "question"
 
-/** An open question. */
 export interface OpenQuestion extends QuestionRef {
   readonly input: unknown
   /** Milliseconds since the epoch. */
@@ -21,7 +20,6 @@ export interface OpenQuestion extends QuestionRef {
 export class QuestionStore extends Context.Tag("@daybook/log/QuestionStore")<
   QuestionStore,
   {
-    /** The open questions of a session, oldest first. */
     readonly open: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<OpenQuestion>, LogUnavailable>
     /** A cursor before the question's end: its call's sequence number, or -1 if there is no such call. */
     readonly cursorOf: (question: QuestionRef) => Effect.Effect<number, LogUnavailable>

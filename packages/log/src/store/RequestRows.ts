@@ -53,7 +53,7 @@ export const selectCheckpoint = (
   )
 
 /**
- * System messages after the baseline stay visible across a checkpoint; those that the baseline contains do not (EP-10).
+ * System messages after the baseline stay visible across a checkpoint; messages that the baseline contains do not (EP-10).
  */
 export const selectTold = (
   sql: SqlClient.SqlClient,

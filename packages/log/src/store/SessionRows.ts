@@ -65,7 +65,7 @@ const listOf = ({ called, settled }: CallRow, events: EventsBySeq): ReadonlyArra
 /** Calls per query: usually one of the last few wrote the list. */
 const callsPerQuery = 8
 
-/** The current list: that of the history path. */
+/** The current list, on the history path. */
 export const selectTodos = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID

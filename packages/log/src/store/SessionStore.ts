@@ -49,7 +49,6 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
     readonly messages: (options: MessagesOptions) => Effect.Effect<MessagePage, StoreError>
     /** A page of the session's tree, in the order of the log. */
     readonly tree: (options: TreeOptions) => Effect.Effect<TreePage, StoreError>
-    /** Where the session's history continues. */
     readonly leaf: (sessionID: SessionID) => Effect.Effect<Leaf, LogUnavailable>
     /** The place of a message in the tree; undefined if the session has no such message. */
     readonly place: (
@@ -84,7 +83,6 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
       sessionID: SessionID,
       at: number
     ) => Effect.Effect<(FramedStep & { readonly message: AssistantMessage }) | undefined, EventUnreadable | StoreError>
-    /** The messages that the model is shown. */
     readonly context: (sessionID: SessionID, baselineSeq: number) => Effect.Effect<ReadonlyArray<Message>, StoreError>
     /** Tool calls that never settled because their process died (TU-2). */
     readonly unsettledTools: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<UnsettledTool>, StoreError>
@@ -99,7 +97,6 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
     readonly isAt: (location: Location) => CommitHook<LocationLeft>
     /** Refuses an append if a session other than its own has the title. */
     readonly isOnlyOne: (title: string) => CommitHook<TitleTaken>
-    /** The ancestors, from the parent to the root. */
     readonly ancestors: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<Session>, StoreError>
     readonly rootOf: (sessionID: SessionID) => Effect.Effect<SessionID, StoreError>
     readonly treeUsage: (sessionID: SessionID) => Effect.Effect<Usage, LogUnavailable>
@@ -122,7 +119,6 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
     readonly undoable: (sessionID: SessionID) => Effect.Effect<Undoable | undefined, EventUnreadable | LogUnavailable>
     /** The last undo that no redo took back; undefined if there is none. */
     readonly redoable: (sessionID: SessionID) => Effect.Effect<Redoable | undefined, EventUnreadable | LogUnavailable>
-    /** The session's todo list. */
     readonly todos: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<TodoItem>, LogUnavailable>
   }
 >() {}

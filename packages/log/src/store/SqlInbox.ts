@@ -255,7 +255,7 @@ const make = Effect.gen(function* () {
     const commit = hasRoom(limit, counted, (found) => (depth = found))
     return log.append(sessionID, [admitted], { commit }).pipe(
       Effect.map(([{ created, seq }]): Input => {
-        // Where other appends of the transaction follow this one, the head has passed this place for ever.
+        // Where other appends of the transaction follow this one, the head has passed this place forever.
         if (counted !== nowhere) counts.put(sessionID, { incarnation: counted.incarnation, seq, waiting: depth })
         return { id: messageID, sessionID, prompt, delivery, admittedSeq: seq, createdAt: created }
       }),

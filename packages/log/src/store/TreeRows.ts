@@ -20,12 +20,10 @@ export interface TreePlace {
   readonly type: string
   /** The message that it follows; undefined for a root. */
   readonly parentID: MessageID | undefined
-  /** The history that ends with the message. */
   readonly through: HistoryPath.HistoryPath
   readonly before: HistoryPath.HistoryPath
 }
 
-/** Where a session's history continues. */
 export interface Leaf {
   /** The last message of the history; undefined before the first message. */
   readonly messageID: MessageID | undefined
@@ -123,7 +121,6 @@ const selectPage = (sql: SqlClient.SqlClient, { cursor = -1, sessionID }: TreeOp
       AND l.seq = (SELECT max(x.seq) FROM session_leaf x WHERE x.session = m.session AND x.seq < m.seq)
     WHERE m.session = ${sessionKey(sql, sessionID)} AND m.seq > ${cursor} ORDER BY m.seq LIMIT ${limit}`
 
-/** The labels of a session's messages. */
 const selectLabels = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
   Effect.map(
     sql<{ readonly message_id: string; readonly label: string | null }>`SELECT message_id, label FROM session_label

@@ -18,7 +18,6 @@ import { type TreePlace, selectLeaf, selectPlace } from "./TreeRows.ts"
 /** An undo that can be taken back. */
 export interface Redoable {
   readonly undo: EventOfType<"session.next.files.restored">
-  /** The history before the undo. */
   readonly path: HistoryPath.HistoryPath
   /** Where history continues now. */
   readonly leafID: MessageID | undefined

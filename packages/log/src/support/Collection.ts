@@ -15,7 +15,7 @@ export const collect: Effect.Effect<void> = Effect.uninterruptible(
     session.connect()
     try {
       await new Promise<void>((resolve) => {
-        // To disconnect within the callback would block the thread for ever.
+        // To disconnect within the callback would block the thread forever.
         session.post("HeapProfiler.collectGarbage", () => void setImmediate(resolve))
       })
     } finally {

@@ -58,7 +58,7 @@ const makeLine = (isOver: () => boolean) => {
 /** The part of each turn of the event loop in which calls begin, in milliseconds. */
 const callsMillis = 12
 
-/** The part for calls that store nothing; the greater part is left to those that store. */
+/** The share for calls that store nothing; the rest, the greater share, is for calls that store. */
 const idleMillis = 2
 
 /** What one idle call counts at most: a single long one does not keep the others waiting for long. */
@@ -162,7 +162,6 @@ export const makeFairScheduler = (now?: Now): Scheduler.Scheduler => {
   return Scheduler.makeBatched((resume) => (isOver() ? setImmediate(resume) : queueMicrotask(resume)))
 }
 
-/** The scheduler of this process. */
 const fairScheduler: Scheduler.Scheduler = makeFairScheduler()
 
 export const current: Effect.Effect<Scheduler.Scheduler> = Effect.map(

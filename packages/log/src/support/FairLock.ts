@@ -15,7 +15,6 @@ export interface FairLock {
   readonly enter: (restore: (waiting: Effect.Effect<void>) => Effect.Effect<void>) => Effect.Effect<void>
   /** Hands the lock to the first that waits. */
   readonly leave: () => void
-  /** Runs the work with the lock. */
   readonly run: <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 

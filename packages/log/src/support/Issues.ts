@@ -19,7 +19,7 @@ const kindOf = (expected: string): string => {
   return expected.startsWith("ReadonlyArray<") ? "an array" : expected
 }
 
-/** One message for the alternatives of a field, without the one that it is absent. */
+/** One message for the alternatives of a field, absence excluded. */
 const joined = (messages: ReadonlyArray<string>): string => {
   const helpful = messages.filter((message) => !message.startsWith("Expected undefined, "))
   const distinct = [...new Set(helpful.length === 0 ? messages : helpful)]

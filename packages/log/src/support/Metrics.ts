@@ -14,7 +14,6 @@ export const tailLag = Metric.histogram(
   MetricBoundaries.exponential({ start: 1, factor: 4, count: 7 }),
   "events a tail was behind when it woke"
 )
-/** Provider turns, by outcome. */
 export const turns = Metric.counter("daybook_turns_total", { incremental: true })
 /** Tokens, by kind. */
 export const tokens = Metric.counter("daybook_tokens_total", { incremental: true })
@@ -40,7 +39,6 @@ export const contextBaseline = Metric.histogram(
   MetricBoundaries.exponential({ start: 256, factor: 4, count: 8 }),
   "characters of a rendered baseline"
 )
-/** Characters of context updates sent to the model. */
 export const contextUpdates = Metric.counter("daybook_context_update_chars_total", { incremental: true })
 /** How far a consumer's cursor is behind its source, by consumer. */
 export const consumerLag = Metric.gauge("daybook_consumer_lag_events")

@@ -14,7 +14,6 @@ export type { SecretKind } from "./SecretForm.ts"
 /** Replaces a secret. No rule matches it, so redacting twice changes nothing more. */
 export const mark = "<redacted>"
 
-/** A secret in a text. */
 export interface SecretMatch {
   readonly start: number
   readonly end: number
@@ -142,7 +141,6 @@ export const redactSecrets = (text: string, known: ReadonlyArray<string> = []): 
 export const leaks = (text: string, known: ReadonlyArray<string>): boolean =>
   search(text, scans.certain, known).length > 0
 
-/** A value of JSON. */
 export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [key: string]: Json }
 
 export interface Redactor {

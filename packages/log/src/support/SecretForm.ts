@@ -17,7 +17,7 @@ export interface SecretRule {
   readonly pattern: RegExp
   /** Further conditions on the secret. */
   readonly accepts?: (secret: string) => boolean
-  /** What must stand before the value, if the hint ends there; "none" is anything else. A test that is cheaper than the rule. */
+  /** What must precede the value if the hint ends there; "none": anything else. A test that is cheaper than the rule. */
   readonly separator?: ":" | "=" | "none"
   /** Whether the value begins with a quote. */
   readonly value?: "quoted" | "bare"

@@ -177,7 +177,7 @@ class BufferedRequest extends Inspectable.Class implements HttpServerRequest.Htt
   }
 }
 
-/** `body`: that of the request, if it has been read. */
+/** `body`: the request's body, if it has been read. */
 type Answer = (request: IncomingMessage, response: ServerResponse, body?: Buffer) => void
 
 /** Writes a whole response. An empty one may have been written by its handler. */

@@ -196,7 +196,7 @@ const create = ({ certificate, timeouts }: ListenOptions): Server => {
       : createSecureServer({ ...bounds, ...certificate, handshakeTimeout })
   // Node would leave out further headers without a word, and with them what makes a request ambiguous. Their bytes are bounded.
   server.maxHeadersCount = 0
-  // Node waits for ever for a client that does not read. It closes a socket on which nothing moved for this time, and sets
+  // Node waits forever for a client that does not read. It closes a socket on which nothing moved for this time, and sets
   // another time behind the response.
   server.on("request", ({ socket }, response) => {
     response.once("prefinish", () => socket.setTimeout(Duration.toMillis(unread)))

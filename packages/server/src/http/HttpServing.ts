@@ -124,7 +124,7 @@ export interface ServeOptions extends HttpApp.Options {
   /** 0: a free one. */
   readonly port: number
   readonly certificate?: Certificate | undefined
-  /** A proxy that encrypts stands before the server. */
+  /** The server is behind a proxy that terminates TLS. */
   readonly behindProxy?: boolean | undefined
   /** Other names of the server in `Host`. */
   readonly names?: ReadonlyArray<string> | undefined

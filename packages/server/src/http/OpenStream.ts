@@ -103,14 +103,14 @@ export interface OpenStream {
   readonly end: (frame: Buffer) => Effect.Effect<void>
   /** Writes the last frame at once; the effect waits until the connection has closed. */
   readonly finish: (frame: Buffer) => Effect.Effect<never, Lost>
-  /** Shows the reader that the connection lives. If frames wait, and it took nothing since the last two, it has gone. */
+  /** Shows the reader that the connection lives. A reader that took no waiting frame since the last two beats has gone. */
   readonly beat: () => void
 }
 
 /** How long a reader may take nothing. */
 const stalledAfter = Duration.seconds(30)
 
-/** After how many beats a reader that takes nothing has gone, though less waits for it than a full buffer. */
+/** Disconnects a reader that has read nothing for this many beats, even if its buffer is not full. */
 const stuckBeats = 2
 
 /** How long the last frame may take. */

@@ -176,7 +176,7 @@ const idOf = (key: string): string => `msg_key-${createHash("sha256").update(key
 export const workLayer = HttpApiBuilder.group(Api, "work", (handlers) =>
   Effect.gen(function* () {
     const [drain, log, sessions] = [yield* Drain, yield* EventLog, yield* Sessions]
-    /** The end of the time, or of the server, ends the waiting, not the work. */
+    /** Timing out, or shutting down, stops the wait; the work continues. */
     const within = <A, E, R>(work: Effect.Effect<A, E, R>) =>
       Effect.timeoutOption(work, atMost).pipe(Effect.raceFirst(Effect.as(Deferred.await(drain.start), Option.none())))
     const waited = <A, E>(sessionID: SessionID, work: Effect.Effect<A, E>) =>

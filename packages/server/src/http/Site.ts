@@ -25,7 +25,7 @@ const authority = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?$/i
 /** Whether only processes of this machine reach the address. */
 export const isLoopback = (host: string): boolean => loopback.test(host)
 
-/** An address as it stands in a URL. */
+/** An address in the form of a URL. */
 export const inUrl = (host: string): string => (isIP(host) === 6 ? `[${host}]` : host)
 
 /** Any port is right: a tunnel or a container may show the server at another one. */

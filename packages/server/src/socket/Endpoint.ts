@@ -121,7 +121,7 @@ export interface Client {
 
 export type Answer<A = void> = Effect.Effect<A, Refused | ConnectionClosed>
 
-/** The request, and the run if known, that an answer belongs to. */
+/** The request that an answer belongs to, and the run if it is known. */
 export interface About {
   readonly id: string | undefined
   run?: RunID

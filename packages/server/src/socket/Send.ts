@@ -120,7 +120,7 @@ export const send = Effect.fn("Served.send")(function* (
 
 // `cancel`: stops one run, active or waiting.
 
-/** The sessions to search for a run: that of the request, and for a run's id every busy session of the subject. */
+/** The sessions to search for a run: the request's session, and for a run's id every busy session of the subject. */
 const sessionsToSearch = Effect.fnUntraced(function* (
   endpoint: Endpoint.Endpoint,
   runtime: DrainedBackend,

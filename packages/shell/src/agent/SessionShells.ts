@@ -1,6 +1,6 @@
 /**
  * The live shells in which agents run the commands of `bash`: one per session, opened with its first command and recorded in
- * the session. Calls of a session run one after the other. Spec: SL-230..SL-237 in specs/shell.md.
+ * the session. Calls of a session run one at a time. Spec: SL-230..SL-237 in specs/shell.md.
  */
 import { createHash } from "node:crypto"
 import { realpath } from "node:fs/promises"

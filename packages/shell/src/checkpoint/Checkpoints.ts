@@ -206,7 +206,7 @@ const checked = (
 }
 
 export interface AllLimits extends Limits {
-  /** A capture that takes longer is given up, so that no command waits for ever. */
+  /** A capture that takes longer is given up, so that no command waits forever. */
   readonly patience: string & Duration.DurationInput
 }
 

@@ -101,7 +101,7 @@ export interface Step {
   readonly path: string
 }
 
-/** All folders of a checkpoint: also those that hold nothing but empty folders. */
+/** All folders of a checkpoint, also folders that hold only empty folders. */
 const allFolders = ({ folders, parents }: Facts): ReadonlySet<string> => {
   const all = new Set(parents)
   for (const folder of folders) {
@@ -131,7 +131,7 @@ export const steps = ({ differences, present, wanted }: Comparison): ReadonlyArr
     if (fresh === "120000") return []
     const known = present.modes.get(path) ?? wanted.modes.get(path) ?? "644"
     const exec = fresh === undefined ? executable(known) : fresh === "100755"
-    // git writes a file anew, with its plain mode.
+    // git writes a file again, with its plain mode.
     const now = fresh === undefined ? (present.modes.get(path) ?? plain(exec)) : plain(exec)
     const mode = modeAfter(path, exec)
     return mode === now ? [] : [{ verb: "chmod" as const, mode, path }]

@@ -50,7 +50,7 @@ export interface HeadAndTail {
   readonly omitted: number
 }
 
-/** A copy that does not keep the text alive that it is a part of. */
+/** A copy, so that a slice does not keep its whole text in memory. */
 const detached = (text: string): string => (text.length < 16 ? text : ` ${text}`.slice(1))
 
 /** A tail of up to this length is not shortened: shortening copies it. */

@@ -48,7 +48,7 @@ export const isUnfinished = (grammar: Grammar, text: string): boolean => {
 export interface VisibleCommand {
   /** Without the folder. */
   readonly name: string
-  /** The words after quote removal; those that only the shell knows are as written. */
+  /** The words after quote removal; a word that only the shell can expand stays as written. */
   readonly words: ReadonlyArray<string>
   /** It is a shell or evaluates text, and the line does not show all that it executes. */
   readonly executesUnseen: boolean

@@ -8,7 +8,7 @@ import { TransportFailed } from "../domain/ShellError.ts"
 import { type Exit, lostExit, type Transport } from "../transport/Program.ts"
 import { abortSignal, callMark, callVariable, type Dialect, markVariable, numberOf } from "./ShellScripts.ts"
 
-// Races two waits also where the fiber cannot be interrupted: there, a plain race would wait for its loser for ever.
+// Races two waits also where the fiber cannot be interrupted: there, a plain race would wait for its loser forever.
 
 /**
  * Returns what ends first. The other side is interrupted and has ended. The sides are daemons: a fiber passes each interruption

@@ -74,7 +74,7 @@ export type Step = { readonly change: number; readonly target: Target } & (
   | { readonly kind: "create"; readonly content: string | Uint8Array; readonly mode: number | undefined }
   /** Gives the file at `source` this path too, whatever its content. */
   | { readonly kind: "createFrom"; readonly source: Target }
-  /** `stats` are those of the file that was read; only that file is replaced or removed. */
+  /** `stats` belong to the file that was read; only that file is replaced or removed. */
   | { readonly kind: "replace"; readonly content: Uint8Array; readonly stats: Stats }
   | { readonly kind: "remove"; readonly stats: Stats }
 )
@@ -236,7 +236,7 @@ const undo = ({ io, spare }: Commit, step: PreparedStep) =>
     spare.delete(step.original)
   })
 
-/** Removes the files beside the targets; returns those that may remain. */
+/** Removes the files beside the targets; returns the files that may remain. */
 const clear = Effect.fnUntraced(function* ({ io, spare }: Commit, kept: ReadonlySet<string>) {
   const left: Array<string> = []
   for (const [file, name] of spare) {

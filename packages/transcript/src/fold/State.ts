@@ -64,7 +64,7 @@ export const Checkpoint = Schema.Struct({
   root: optional(Schema.String),
   /** The session's folder on the host. */
   directory: Schema.String,
-  /** The folder shown to clients: that of the last run, or of a later move. */
+  /** The folder shown to clients: the folder of the last run, or of a later move. */
   cwd: Schema.String,
   /** The agent at creation; part of the address of a session that was given none. */
   firstAgent: optional(Schema.String),

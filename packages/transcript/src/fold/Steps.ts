@@ -150,7 +150,7 @@ export const failed = (out: Out, { data }: EventOfType<"session.next.step.failed
   out.events.push({ type: "error", ...place(out), code: codeOf(type), message })
 }
 
-/** Cuts off the open steps: writes what they have; later events of them have no row. */
+/** Cuts off the open steps: writes their texts so far; their later events have no row. */
 export const cutOff = (out: Out, error: StoredError): void => {
   for (const { messageID } of out.state.steps) {
     const open = openStepOf(out, messageID)

@@ -5,7 +5,6 @@
 import type { ShownRequest } from "@daybook/core/request/Recorded"
 import { diffArrays, diffLines } from "diff"
 
-/** A request as the API encodes it. */
 export type EncodedRequest = typeof ShownRequest.Encoded
 type EncodedMessage = EncodedRequest["messages"][number]
 

@@ -81,7 +81,6 @@ export class Timeline {
     for (const span of this.#open.values()) if (of.includes(span.lane)) this.end(span.lane, span.key, at, outcome)
   }
 
-  /** A span of a known length. */
   add(span: Omit<Span, "row">): void {
     this.begin(span.lane, span.key, span, span.label)
     this.end(span.lane, span.key, span.end ?? span.start, span.outcome)

@@ -65,7 +65,6 @@ export class Api {
     this.#base = base
   }
 
-  /** A response with a good status. */
   async open(path: string, init: RequestInit = {}): Promise<Response> {
     const headers = { authorization: `Bearer ${this.#token}`, ...Object.fromEntries(new Headers(init.headers)) }
     const response = await fetch(this.#base + path, { ...init, headers }).catch((cause: unknown) => {

@@ -66,7 +66,6 @@ const openedAt = ({ lastAt, listed }: Shell): number => listed.openedAt ?? lastA
 
 export class ShellBook {
   readonly #bounds: Bounds
-  /** The lists of shells, by session. */
   readonly #lists = new Map<string, ShellList.ShellList>()
   readonly #shells = new Map<string, Shell>()
   #arrivals: Array<Shell> = []
@@ -119,7 +118,6 @@ export class ShellBook {
     return this.#arrivals.length - this.#first > this.#bounds.entries || this.#characters > this.#bounds.characters
   }
 
-  /** Drops the oldest entry of all shells. */
   #drop(): void {
     const shell = this.#arrivals[this.#first++]
     const entry = shell?.entries.shift()
@@ -148,7 +146,6 @@ export class ShellBook {
   }
 }
 
-/** The texts of an entry that are searched. */
 const textsOf = ({ event }: Entry): ReadonlyArray<string | undefined> => {
   switch (event.type) {
     case "session.next.shell.executed":
@@ -186,7 +183,6 @@ export class Filter {
     this.pattern = new RegExp(literal(text), "i")
   }
 
-  /** The shell's entries that contain the text. */
   matches(shell: Shell): ReadonlyArray<Entry> {
     const found = this.#found.get(shell) ?? { entries: [], searched: 0 }
     this.#found.set(shell, found)

@@ -303,7 +303,6 @@ export const ShellEntries = ({ dropped, empty, entries, keys, pattern }: ShellEn
   const isFollowing = top === undefined
   const follows = useRef(true)
   follows.current = isFollowing
-  /** The newest entry that the reader has seen. */
   const seen = useRef<Entry | undefined>(undefined)
   /** What stays in its place when the window moves. */
   const kept = useRef<{ readonly node: Element; readonly at: number } | undefined>(undefined)

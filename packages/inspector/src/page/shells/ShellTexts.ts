@@ -15,7 +15,7 @@ export interface Hidden {
 /** A shown part of a text, or a hidden one. */
 type Piece = string | Hidden
 
-/** Lines and code units that are shown at each end, and those of a text that is not folded. */
+/** Lines and code units that are shown at each end of a folded text, and of a text that is short enough to stay whole. */
 const [endLines, endLength] = [8, 1_500]
 const [mostLines, mostLength] = [24, 4_000]
 /** Code units that are shown on each side of a find. */
@@ -82,7 +82,6 @@ const reasons: Readonly<Record<ShellCloseReason, string>> = {
 /** Why a shell closed: `reaped: it was idle for too long`. */
 export const reasonText = (reason: ShellCloseReason): string => `${reason}: ${reasons[reason]}`
 
-/** What a folded text hides. */
 export const hiddenText = ({ characters, lines }: Hidden): string =>
   lines > 0 ? `Show ${countText(lines, "more line")}` : `Show ${countText(characters, "more character")}`
 

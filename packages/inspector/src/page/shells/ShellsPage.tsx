@@ -30,7 +30,7 @@ const refusals = { 401: "refused", 409: "again", 410: "removed", 500: "unreadabl
 /** Milliseconds between the last key and the search, and between updates of how long ago something was. */
 const [searchAfter, clockEvery] = [120, 5_000]
 
-/** The shell that is shown at first: the open one that was used last, else the one that was. */
+/** The shell that is shown first: the open shell that was used last, else any shell that was used last. */
 const first = (shells: ReadonlyArray<Shell>): Shell | undefined => {
   const open = shells.filter(isOpen)
   return (open.length > 0 ? open : shells).toSorted((a, b) => b.lastAt - a.lastAt)[0]

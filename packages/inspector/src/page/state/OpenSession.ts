@@ -45,7 +45,7 @@ export class Transcript {
   readonly #dirty = new Set<string>()
   readonly #refresh: () => void
   #isLoading = false
-  /** The transcript has to be read anew. */
+  /** The transcript has to be read again. */
   #isOther = false
   /** Grows with each beginning: an earlier page may be one of another transcript. */
   #life = 0
@@ -377,7 +377,6 @@ export class OpenSession {
     return this.api.send("POST", `${this.path}/questions/${messageID}/${encodeURIComponent(callID)}/dismiss`)
   }
 
-  /** Answers a call that waits for permission. */
   async decide(ask: string, decision: unknown): Promise<void> {
     await this.api.send("POST", `${this.path}/permissions/${encodeURIComponent(ask)}`, decision)
     this.#decided.add(ask)

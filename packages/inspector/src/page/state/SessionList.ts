@@ -104,7 +104,6 @@ export class SessionList {
     return this.#api.get("/sessions", { limit, search, cursor })
   }
 
-  /** The first sessions, as many as are shown. */
   async #first(): Promise<SessionPage> {
     let page = await this.#page(Math.min(this.#shown, largestPage))
     while (page.cursor !== undefined && page.items.length < this.#shown) {

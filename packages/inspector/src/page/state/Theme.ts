@@ -8,7 +8,6 @@ export type Choice = (typeof choices)[number]
 const isChoice = (text: string | null): text is Choice => choices.some((each) => each === text)
 
 export const choice = signal<Choice>("system")
-/** The theme of the page. */
 export const theme = signal<"light" | "dark">("light")
 
 const dark = matchMedia("(prefers-color-scheme: dark)")

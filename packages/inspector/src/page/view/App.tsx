@@ -1,4 +1,4 @@
-/** The page: the sessions beside the one that is shown. Spec: IP-6, IP-20 in specs/http.md. */
+/** The page: the list of sessions, and beside it the session that is shown. Spec: IP-6, IP-20 in specs/http.md. */
 import { useEffect, useMemo, useState } from "preact/hooks"
 import { Api, keepToken } from "../net/Api.ts"
 import { OpenSession } from "../state/OpenSession.ts"

@@ -82,7 +82,6 @@ export const Fold = ({
   )
 }
 
-/** Copies a text as it was written. */
 export const Copy = ({ text, what }: { readonly text: string; readonly what: string }) => {
   const [state, set] = useState("Copy")
   return (

@@ -136,7 +136,6 @@ export const SessionActions = ({ record, session }: { readonly record: Session; 
   )
 }
 
-/** Views of the folded history. */
 const folding: ReadonlySet<Tab> = new Set(["timeline", "requests", "spending", "context"])
 
 /** Milliseconds. */

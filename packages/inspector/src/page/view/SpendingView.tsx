@@ -187,7 +187,6 @@ const Numbers = ({ spending, usage }: { readonly spending: Spending; readonly us
   )
 }
 
-/** The most expensive requests. */
 const Most = ({ points, sessionID }: { readonly points: ReadonlyArray<RequestCost>; readonly sessionID: string }) => (
   <section class="longest" aria-label="Largest requests">
     <h3>Largest requests</h3>
