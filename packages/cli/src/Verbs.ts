@@ -14,6 +14,7 @@ export const verbs: Verbs = {
   show: async () => (await import("./commands/sessions.ts")).show,
   tree: async () => (await import("./commands/tree.ts")).tree,
   context: async () => (await import("./commands/context.ts")).context,
+  rerun: async () => (await import("./commands/rerun.ts")).rerun,
   resume: async () => (await import("./commands/resume.ts")).resume,
   answer: async () => (await import("./commands/answer.ts")).answer,
   interrupt: async () => (await import("./commands/control.ts")).interrupt,

@@ -65,6 +65,25 @@ const sentAt = Effect.fnUntraced(function* (sessionID: SessionID, at: number) {
   } satisfies Sent
 })
 
+/** All messages of a session's history, in order. */
+export const messagesOf = Effect.fn("Recorded.messagesOf")(function* (
+  sessionID: SessionID
+): Effect.fn.Return<ReadonlyArray<Message>, StoreError, SessionStore> {
+  const store = yield* SessionStore
+  const all: Array<Message> = []
+  let cursor: number | undefined
+  do {
+    const page: Effect.Effect.Success<ReturnType<typeof store.messages>> = yield* store.messages({
+      sessionID,
+      cursor,
+      limit: 100
+    })
+    all.push(...page.items)
+    cursor = page.cursor
+  } while (cursor !== undefined)
+  return all
+})
+
 /** Returns the request of the turn that contains the event at `at`, or of the last turn before it. */
 export const shownAt = Effect.fn("Recorded.shownAt")(function* (
   sessionID: SessionID,

@@ -13,11 +13,11 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { type AssistantMessage, type Message, Part } from "@daybook/log/domain/Message"
 import { ModelRef, Tokens } from "@daybook/log/domain/Values"
 import type { EventLog, ReadError } from "@daybook/log/log/EventLog"
-import { SessionStore } from "@daybook/log/store/SessionStore"
+import type { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import * as Redaction from "@daybook/log/support/Redaction"
 import { layerLanguageModel, type ModelResolver } from "../model/ModelResolver.ts"
-import { type NothingShown, shownAt } from "../request/Recorded.ts"
+import { messagesOf, type NothingShown, shownAt } from "../request/Recorded.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
@@ -100,28 +100,18 @@ const isAnswer = (message: Message): message is AssistantMessage =>
 export const record = Effect.fn("RecordedModel.record")(function* (
   sessionID: SessionID
 ): Effect.fn.Return<Fixture, NothingShown | ReadError | StoreError, EventLog | SessionStore> {
-  const store = yield* SessionStore
   const turns: Array<RecordedTurn> = []
   let model: ModelRef | undefined
-  let cursor: number | undefined
-  do {
-    const page: Effect.Effect.Success<ReturnType<typeof store.messages>> = yield* store.messages({
-      sessionID,
-      cursor,
-      limit: 100
+  for (const message of (yield* messagesOf(sessionID)).filter(isAnswer)) {
+    const { messages } = yield* shownAt(sessionID, message.seq)
+    model = message.model
+    turns.push({
+      asked: linesOf(messages),
+      answered: message.content.map(withoutSecrets),
+      ...(message.finish === undefined ? {} : { finish: message.finish }),
+      ...(message.tokens === undefined ? {} : { tokens: message.tokens })
     })
-    for (const message of page.items.filter(isAnswer)) {
-      const { messages } = yield* shownAt(sessionID, message.seq)
-      model = message.model
-      turns.push({
-        asked: linesOf(messages),
-        answered: message.content.map(withoutSecrets),
-        ...(message.finish === undefined ? {} : { finish: message.finish }),
-        ...(message.tokens === undefined ? {} : { tokens: message.tokens })
-      })
-    }
-    cursor = page.cursor
-  } while (cursor !== undefined)
+  }
   return { version: 1, model: model ?? { providerID: "recorded", id: "none" }, turns }
 })
 

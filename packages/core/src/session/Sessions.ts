@@ -69,6 +69,8 @@ import type {
 /** Why a session is not changed. `ImportUnfinished`: import its log again first (IM-23). */
 export type ChangeError = SessionNotFound | ImportUnfinished | StoreError | AppendError
 
+export { rerun, type RerunAnswer, type RerunOptions } from "./Rerun.ts"
+
 /** The sessions of one database. */
 export class Sessions extends Context.Tag("@daybook/core/Sessions")<
   Sessions,
