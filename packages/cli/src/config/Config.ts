@@ -145,6 +145,7 @@ const File = Schema.Struct({
       isMap(value) && "url" in value ? ParseResult.decodeUnknown(HttpServer) : ParseResult.decodeUnknown(CommandServer)
     )
   ),
+  fetch: optional(Schema.Struct({ private_addresses: optional(boolean) }).pipe(shaped("a map"))),
   environment: optional(Schema.Struct({ bash: optional(variables) }).pipe(shaped("a map of bash"))),
   trust: optional(Schema.Struct({ folders: optional(texts) }).pipe(shaped("a map of folders"))),
   sandbox: optional(WrittenSandbox),
@@ -243,6 +244,8 @@ export interface Settings {
   readonly mcp?: Readonly<Record<string, McpServer>>
   /** Paths are absolute. */
   readonly sandbox?: SandboxSettings
+  /** What the tool `fetch` may read. */
+  readonly fetch?: { readonly privateAddresses?: boolean }
   /** Variables passed to commands, by name. */
   readonly environment?: EnvironmentGrants
   /** The person's folders whose projects are trusted: absolute patterns, as in `TrustOptions.folders`. */
@@ -402,6 +405,7 @@ export const parseConfig = (
     budget,
     compaction,
     environment: granted,
+    fetch,
     instructions,
     max_loop_lag: maxLoopLag,
     mcp,
@@ -439,6 +443,7 @@ export const parseConfig = (
       templates: templates && Object.entries(templates).map(([name, template]) => ({ name, ...template })),
       mcp: mcp && mapValues(mcp, (server) => closed(server, absolute)),
       environment: granted,
+      fetch: fetch && present({ privateAddresses: fetch.private_addresses }),
       trust: trust && present({ folders: trust.folders?.map(absolute) }),
       sandbox: sandbox && sandboxOf(sandbox, absolute),
       budget,

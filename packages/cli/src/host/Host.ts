@@ -21,6 +21,7 @@ import type { EventLog } from "@daybook/log/log/EventLog"
 import type { Inbox } from "@daybook/log/store/Inbox"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
 import { Catalog, Models, Servers } from "@daybook/models"
+import { BuiltinTools } from "@daybook/tools"
 import * as LiveCommands from "@daybook/shell/agent/LiveCommands"
 import * as RunMode from "../arguments/RunMode.ts"
 import * as Configuration from "../config/Configuration.ts"
@@ -78,7 +79,7 @@ const configured = (
   answered = false
 ) =>
   Effect.gen(function* () {
-    const { mcp = {}, shell = {}, ...settings } = yield* Configuration.load
+    const { fetch, mcp = {}, shell = {}, ...settings } = yield* Configuration.load
     const trust = yield* Trusting.store
     const mode = yield* RunMode.CurrentRunMode
     return {
@@ -93,6 +94,7 @@ const configured = (
         "shared",
         "trust"
       ),
+      builtins: BuiltinTools.withFetch(fetch),
       commands: LiveCommands.layer(Struct.pick(shell, "idle", "limit", "policy")),
       trust,
       adjustAgent: RunMode.adjusted(mode),
