@@ -43,7 +43,7 @@ const page = `<html><head><title>The  page</title><style>p { color: red }</style
 <ul><li>one</li><li>two</li></ul><script>alert("no")</script><pre><code>a &lt; b</code></pre></body></html>`
 
 describe("fetch", () => {
-  it.scoped("TO-130: a page is Markdown with its title, without scripts and navigation; raw it is as it was", () =>
+  it.scoped("TO-780: a page is Markdown with its title, without scripts and navigation; raw it is as it was", () =>
     Effect.gen(function* () {
       const url = yield* serving({ "/": send("text/html; charset=utf-8", page) })
       const tools = yield* bench()
@@ -56,7 +56,7 @@ describe("fetch", () => {
     })
   )
 
-  it.scoped("TO-130: other texts come as they are, in their encoding; what is no text is refused with its type", () =>
+  it.scoped("TO-780: other texts come as they are, in their encoding; what is no text is refused with its type", () =>
     Effect.gen(function* () {
       const url = yield* serving({
         "/a.json": send("application/json", '{"a": 1}'),
@@ -70,7 +70,7 @@ describe("fetch", () => {
     })
   )
 
-  it.scoped("TO-131: a redirect within the origin is followed, one elsewhere is not", () =>
+  it.scoped("TO-781: a redirect within the origin is followed, one elsewhere is not", () =>
     Effect.gen(function* () {
       const to = (location: string) => (response: ServerResponse) => void response.writeHead(302, { location }).end()
       const url = yield* serving({
@@ -88,7 +88,7 @@ describe("fetch", () => {
   )
 
   it.scoped(
-    "TO-131: an error of the server is a failure with its beginning, and so is an answer that is too large",
+    "TO-781: an error of the server is a failure with its beginning, and so is an answer that is too large",
     () =>
       Effect.gen(function* () {
         const url = yield* serving({ "/large": send("text/plain", "x".repeat(6 * 1024 * 1024)) })
@@ -98,7 +98,7 @@ describe("fetch", () => {
       })
   )
 
-  it.scoped("TO-132: private addresses are refused, as numbers and by name, before anything is sent", () =>
+  it.scoped("TO-782: private addresses are refused, as numbers and by name, before anything is sent", () =>
     Effect.gen(function* () {
       let asked = 0
       const url = yield* serving({ "/": (response) => void ((asked += 1), response.end()) })
@@ -112,7 +112,7 @@ describe("fetch", () => {
     })
   )
 
-  it("TO-132: private and special networks are known, public addresses are not", () => {
+  it("TO-782: private and special networks are known, public addresses are not", () => {
     for (const address of [
       "10.1.2.3",
       "169.254.169.254",
@@ -128,7 +128,7 @@ describe("fetch", () => {
     for (const address of ["1.1.1.1", "93.184.216.34", "2606:4700::1111"]) assert.isFalse(isPrivate(address), address)
   })
 
-  it.scoped("TO-133: each address needs permission, and an answer for always is for its origin", () =>
+  it.scoped("TO-783: each address needs permission, and an answer for always is for its origin", () =>
     Effect.gen(function* () {
       const url = yield* serving({ "/": send("text/plain", "x") })
       const tools = yield* bench({ rules: [] })

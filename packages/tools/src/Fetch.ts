@@ -1,6 +1,6 @@
 /**
  * The tool `fetch`: reads a page or file of the web, HTML as Markdown. Follows redirects within the same origin only, is
- * bounded in time and size, and reaches no private address unless the host allows it. Spec: TO-130..TO-135.
+ * bounded in time and size, and reaches no private address unless the host allows it. Spec: TO-780..TO-783.
  */
 import { lookup, type LookupAddress, type LookupOptions } from "node:dns"
 import { BlockList, isIP } from "node:net"
