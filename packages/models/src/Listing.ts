@@ -7,7 +7,7 @@ import { Cache, Data, Duration, Effect, Exit, Option, Redacted } from "effect"
 import { boundedBody } from "@daybook/core/http/BoundedBody"
 import { HttpRefused, sameOrigin } from "@daybook/core/http/SameOrigin"
 import type { ModelInfo } from "@daybook/core/model/ModelResolver"
-import { type Profile, profileOf } from "./Profiles.ts"
+import { fits, type Profile, profileOf } from "./Profiles.ts"
 import { isServer, type Options, type Provider } from "./Providers.ts"
 import { knownAs } from "./Servers.ts"
 import { count, defined, type Json, list as items, record, text } from "./wire/Json.ts"
@@ -210,10 +210,8 @@ const ownWay = (target: Target, found: ReadonlyArray<Entry>, models: ReadonlyArr
 }
 
 /** Whether the address is the known server's own, and not one that follows its rules elsewhere. */
-const isPublic = ({ baseUrl, profile }: Target): boolean => {
-  const { hostname } = new URL(baseUrl)
-  return profile.hosts.some((host) => hostname === host || hostname.endsWith(`.${host}`))
-}
+const isPublic = ({ baseUrl, profile }: Target): boolean =>
+  profile.hosts.some((host) => fits(new URL(baseUrl).hostname, host))
 
 /** Completes entries without a window. Public servers state it in `/models`, or nowhere. */
 const completed = (target: Target, found: ReadonlyArray<Entry>): Effect.Effect<ReadonlyArray<Listed>> => {

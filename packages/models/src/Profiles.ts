@@ -412,7 +412,7 @@ export const hostOf = (baseUrl: string | undefined): string =>
   baseUrl !== undefined && URL.canParse(baseUrl) ? new URL(baseUrl).host : ""
 
 /** Whether the host, or a domain that it belongs to, fits the pattern, in which `*` is any one label. */
-const fits = (host: string, pattern: string): boolean => {
+export const fits = (host: string, pattern: string): boolean => {
   const [ours, theirs] = [host.split("."), pattern.split(".")]
   const from = ours.length - theirs.length
   return from >= 0 && theirs.every((label, nth) => label === "*" || label === ours[from + nth])

@@ -52,9 +52,8 @@ const reasons: ReadonlyArray<readonly [Response.FinishReason, RegExp]> = [
   ["pause", /^pause_turn$/],
   [
     "content-filter",
-    /^(?:content[_-]filter.*|guardrail_intervened|safety|sensitive|refusal|recitation|blocklist|prohibited_content|spii)$/
-  ],
-  ["content-filter", /^(?:model_armor|image_safety|image_prohibited_content|image_recitation)$/]
+    /^(?:content[_-]filter.*|guardrail_intervened|(?:image_)?(?:safety|recitation|prohibited_content)|sensitive|refusal|blocklist|spii|model_armor)$/
+  ]
 ]
 
 /** Reasons that are errors: the server or the model failed, not the request. */

@@ -62,7 +62,7 @@ const toolOf = (tool: WireTool): ReadonlyArray<Json> =>
       ]
 
 const choiceOf = ({ profile, toolChoice }: WireRequest): unknown => {
-  if (toolChoice !== "none" && !profile.toolChoice) return undefined
+  if (toolChoice === "auto" && !profile.toolChoice) return undefined
   return Predicate.isString(toolChoice) ? toolChoice : { type: "function", function: { name: toolChoice.tool } }
 }
 

@@ -180,17 +180,26 @@ const gap = Prompt.assistantMessage({ content: [Prompt.textPart({ text: "I have 
 
 const arranged = (messages: ReadonlyArray<Message>, profile: Profile): ReadonlyArray<Message> => {
   const head = messages.findIndex(({ role }) => role !== "system")
-  const all: Array<Message> = []
-  for (const [index, given] of messages.entries()) {
+  const all = messages.flatMap((given, index) => {
     const isLate = given.role === "system" && head >= 0 && index > head && profile.system !== "anywhere"
     const message = isLate ? updated(given.content) : given
-    const last = all.at(-1)
-    if (last?.role === "tool" && message.role === "user" && profile.answersResults) all.push(gap)
-    const joined = last === undefined ? undefined : join(last, message, profile)
-    if (joined === undefined) all.push(message)
-    else all.splice(-1, 1, joined)
+    return profile.answersResults && messages[index - 1]?.role === "tool" && message.role === "user"
+      ? [gap, message]
+      : [message]
+  })
+  return joined(all, (a, b) => join(a, b, profile))
+}
+
+/** The list with neighbours as one, where `join` makes one of them. */
+export const joined = <A>(all: ReadonlyArray<A>, join: (a: A, b: A) => A | undefined): ReadonlyArray<A> => {
+  const made: Array<A> = []
+  for (const one of all) {
+    const last = made.at(-1)
+    const both = last === undefined ? undefined : join(last, one)
+    if (both === undefined) made.push(one)
+    else made.splice(-1, 1, both)
   }
-  return all
+  return made
 }
 
 /** Two neighbours of one role as one message, where the server wants it. */

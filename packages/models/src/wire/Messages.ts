@@ -7,7 +7,7 @@ import type * as Prompt from "@effect/ai/Prompt"
 import { Predicate, Record } from "effect"
 import type { RequestSettings } from "@daybook/core/domain/Agent"
 import type { Answer, UsageFacts } from "./Answer.ts"
-import { base64Of, notedOn, resultText, urlOf } from "./History.ts"
+import { base64Of, joined, notedOn, resultText, urlOf } from "./History.ts"
 import { defined, filled, type Json, list, record, text } from "./Json.ts"
 import { limitOf, type Protocol, type Reader, type WireRequest, type WireTool } from "./Protocol.ts"
 
@@ -21,7 +21,7 @@ const write = (request: WireRequest): Json => {
   const { effort, stop, temperature, topK, topP } = settings
   const thinking = isThinking(request)
   const sampled = !thinking && before47.test(model)
-  const messages = joined(request.messages.flatMap(messageOf))
+  const messages = joined(request.messages.flatMap(messageOf), together)
   const shared = {
     system: request.messages.flatMap((message) =>
       message.role === "system" ? [withMark({ type: "text", text: message.content }, message)] : []
@@ -89,15 +89,8 @@ const messageOf = (message: Prompt.Message): ReadonlyArray<Message> => {
 }
 
 /** Neighbours of one role as one message; results stand before the rest. */
-const joined = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
-  const all: Array<Message> = []
-  for (const message of messages) {
-    const last = all.at(-1)
-    if (last?.role !== message.role) all.push(message)
-    else all.splice(-1, 1, { role: last.role, content: [...last.content, ...message.content] })
-  }
-  return all
-}
+const together = (a: Message, b: Message): Message | undefined =>
+  a.role === b.role ? { ...a, content: [...a.content, ...b.content] } : undefined
 
 /** A cache mark that the caller set. */
 const withMark = (block: Json, part: { readonly options: unknown }): Json => {

@@ -75,9 +75,11 @@ const requestOf = (
   names: WireNames,
   { prompt, responseFormat, toolChoice, tools }: LanguageModel.ProviderOptions
 ): WireRequest => {
-  const some = Predicate.isString(toolChoice) || "tool" in toolChoice ? undefined : toolChoice
+  const some = Predicate.hasProperty(toolChoice, "oneOf") ? toolChoice : undefined
   const offered = tools.filter(({ name }) => some === undefined || some.oneOf.includes(name))
-  const chosen = Predicate.isString(toolChoice) || "tool" in toolChoice ? toolChoice : (toolChoice.mode ?? "auto")
+  const wanted = Predicate.hasProperty(toolChoice, "oneOf") ? (toolChoice.mode ?? "auto") : toolChoice
+  // A choice that the server does not take is left to the model; that calls are forbidden is always said.
+  const chosen = wanted === "none" || options.profile.toolChoice ? wanted : "auto"
   return {
     ...options,
     messages: conversation(prompt, options.profile, names, options.protocol),
