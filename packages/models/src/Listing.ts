@@ -3,7 +3,7 @@
  * at an address of their own, which is asked only if `/models` tells no window. Reads tolerantly; requests are bounded in
  * time, bytes and count. Spec: MD-730..MD-733.
  */
-import { Cache, Data, Duration, Effect, Exit, Option, Redacted } from "effect"
+import { Cache, Data, Duration, Effect, Exit, Option, Predicate, Redacted } from "effect"
 import { boundedBody } from "@daybook/core/http/BoundedBody"
 import { HttpRefused, sameOrigin } from "@daybook/core/http/SameOrigin"
 import type { ModelInfo } from "@daybook/core/model/ModelResolver"
@@ -103,21 +103,22 @@ interface Entry extends Listed {
   readonly trained?: number
 }
 
-/** The window that an entry states, in the words of vLLM, SGLang, LM Studio, OpenRouter, Groq, Mistral, Gemini and others. */
-const windowOf = (entry: Json): number | undefined => {
-  const { meta, top_provider: served } = entry
-  return first(
-    entry["max_model_len"],
-    entry["loaded_context_length"],
-    record(served)["context_length"],
-    entry["context_length"],
-    entry["max_context_length"],
-    entry["context_window"],
-    entry["max_input_tokens"],
-    entry["inputTokenLimit"],
-    record(meta)["n_ctx"]
-  )
-}
+/** Names of a window, without their separators: `max_model_len`, `loaded_context_length`, `inputTokenLimit`. */
+const windowName =
+  /^(?:(?:max|loaded|available)?(?:context(?:window)?(?:length|size|tokens)?|modellen|seqlen)|max(?:input|prompt)tokens|inputtokenlimit|nctx)$/
+
+/** The windows that an entry states, at any place but its prices. */
+const windowsIn = (entry: unknown, depth = 4): ReadonlyArray<number> =>
+  depth === 0 || !Predicate.isObject(entry)
+    ? []
+    : Object.entries(entry).flatMap(([name, value]) => {
+        const tokens = windowName.test(name.toLowerCase().replaceAll(/[_-]/g, "")) ? tokensOf(value) : undefined
+        if (tokens !== undefined) return [tokens]
+        return /pric|cost/i.test(name) ? [] : windowsIn(value, depth - 1)
+      })
+
+/** The least window of an entry: what is loaded, or of the servers behind a gateway the one that takes least. */
+const windowOf = (entry: Json): number | undefined => windowsIn(entry).toSorted((a, b) => a - b)[0]
 
 const entryOf = (fields: Json): ReadonlyArray<Entry> => {
   const id = text(fields["id"]) ?? text(fields["name"]) ?? text(fields["model"])
@@ -160,7 +161,11 @@ const llamaCpp: Place = [
   "/props",
   ({ default_generation_settings: settings, n_ctx: window }) => first(record(settings)["n_ctx"], window)
 ]
+/** A router of llama.cpp knows windows by model; asking must not load one. */
+const llamaRouter = (models: ReadonlyArray<string>): ReadonlyArray<Place> =>
+  models.length === 1 ? [[`/props?model=${encodeURIComponent(models.join())}&autoload=false`, llamaCpp[1]]] : []
 const tgi: Place = ["/info", ({ max_total_tokens: window }) => tokensOf(window)]
+const koboldCpp: Place = ["/api/extra/true_max_context_length", ({ value }) => tokensOf(value)]
 
 const probe = (target: Target, ...places: ReadonlyArray<Place>): Effect.Effect<Windows> =>
   Effect.map(
@@ -205,8 +210,8 @@ const ownWay = (target: Target, found: ReadonlyArray<Entry>, models: ReadonlyArr
     return ollama(target, models)
   }
   return listing === "llama.cpp" || owners.has("llamacpp")
-    ? probe(target, llamaCpp)
-    : probe(target, lmStudio, liteLlm, llamaCpp, tgi)
+    ? probe(target, llamaCpp, ...llamaRouter(models))
+    : probe(target, lmStudio, liteLlm, llamaCpp, tgi, koboldCpp)
 }
 
 /** Whether the address is the known server's own, and not one that follows its rules elsewhere. */
