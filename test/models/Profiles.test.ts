@@ -294,6 +294,59 @@ describe("fields of requests", () => {
       })
   )
 
+  const properties = {
+    word: { type: "string", description: "A word." },
+    view: { enum: ["text", "raw"] },
+    level: { enum: [1, "auto"] },
+    choice: { type: "string", oneOf: [{ minLength: 2 }, { const: "a" }] },
+    either: { type: "object", properties: { a: { type: "string" } }, anyOf: [{ required: ["a"] }] },
+    referred: { $ref: "#/$defs/A", description: "Conflicts." },
+    inherited: { allOf: [{ $ref: "#/$defs/A" }], default: {} },
+    untyped: { items: { pattern: "^a" } }
+  }
+  const typed = {
+    ...properties,
+    view: { type: "string", enum: ["text", "raw"] },
+    level: {
+      anyOf: [
+        { type: "integer", enum: [1] },
+        { type: "string", enum: ["auto"] }
+      ]
+    },
+    choice: {
+      anyOf: [
+        { type: "string", minLength: 2 },
+        { type: "string", const: "a" }
+      ]
+    },
+    either: { type: "object", properties: { a: { type: "string" } } },
+    referred: { $ref: "#/$defs/A" },
+    inherited: { $ref: "#/$defs/A" },
+    untyped: { type: "array", items: { type: "string", pattern: "^a" } }
+  }
+  it.scopedLive.each([
+    ["moonshot", "kimi-k3.1-pro", typed],
+    ["openrouter", "moonshotai/kimi-k3", typed],
+    ["openrouter", "z-ai/glm-5.3", properties]
+  ] as const)("MD-791: each schema of a tool has a type, where it is needed: %s, %s", ([profile, model, expected]) =>
+    Effect.gen(function* () {
+      const body = yield* sent(profile, model, { prompt: "go", tools: [tool("look", properties)] })
+      assert.deepStrictEqual(at(body, "tools", 0, "function", "parameters", "properties"), expected)
+    })
+  )
+
+  it.scopedLive("MD-791: a schema that allows anything is a choice of all types", () =>
+    Effect.gen(function* () {
+      const body = yield* sent("moonshot", "m", { prompt: "go", tools: [tool("look", { any: {} })] })
+      const choice = at(body, "tools", 0, "function", "parameters", "properties", "any", "anyOf")
+      const types = ["string", "number", "boolean", "object", "null", "array"]
+      assert.deepStrictEqual(
+        types.map((_, nth) => at(choice, nth, "type")),
+        types
+      )
+    })
+  )
+
   it.scopedLive("MD-125: Claude behind a gateway gets marks at the system prompt and the last messages", () =>
     Effect.gen(function* () {
       const prompt = [{ role: "system" as const, content: "Be brief." }, user("go"), ...called("call_1")]

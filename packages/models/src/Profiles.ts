@@ -76,6 +76,8 @@ export interface Profile {
   readonly streamOptions: boolean
   /** Whether a tool choice is accepted. Otherwise none is sent: only `none` is, since it forbids calls. */
   readonly toolChoice: boolean
+  /** `typed`: tools are rejected unless each schema in theirs has a type. */
+  readonly schemas: "any" | "typed"
   /** More fields of each request. */
   readonly body: Readonly<Record<string, unknown>>
   /** How a list of models with their windows is read: GET `models`, Ollama's `/api/show`, llama.cpp's `/props`. */
@@ -116,6 +118,7 @@ const anthropic: Profile = {
   cacheMarks: true,
   streamOptions: false,
   toolChoice: true,
+  schemas: "any",
   body: {},
   listing: "models"
 }
@@ -200,7 +203,7 @@ const deepseekRules = {
   thinking: thinking("always", true),
   toolChoice: false
 } as const
-const kimiRules = { ...deepseekRules, thinking: thinking("calls", true) } as const
+const kimiRules = { ...deepseekRules, thinking: thinking("calls", true), schemas: "typed" } as const
 
 const azure: Row = {
   name: "Azure OpenAI",
