@@ -1,5 +1,5 @@
 /**
- * Chat completions: the protocol of most servers. Spec: MD-20, MD-24, MD-26, MD-60, MD-80..MD-96, MD-121..MD-126 in
+ * Chat completions: the protocol of most servers. Spec: MD-20, MD-24, MD-26, MD-60, MD-80..MD-96, MD-121..MD-126, MD-788 in
  * specs/models.md.
  */
 import type * as Prompt from "@effect/ai/Prompt"

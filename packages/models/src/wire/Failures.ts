@@ -1,6 +1,6 @@
 /**
  * Failures of a request as errors that `classifyError` reads, without keys and addresses' secrets; and the errors that servers
- * report with a success status. Pure. Spec: MD-16, MD-17, MD-19, MD-93 in specs/models.md.
+ * report with a success status. Pure. Spec: MD-16, MD-17, MD-19, MD-93, MD-793 in specs/models.md.
  */
 import * as AiError from "@effect/ai/AiError"
 import { Option, Predicate, Redacted } from "effect"

@@ -1,6 +1,6 @@
 /**
  * Maps tool names to the wire. Providers accept letters, digits, `_` and `-`. A tool with another name gets an alias; so does
- * an invented name in the history. Pure. Spec: MD-58.
+ * an invented name in the history. Pure. Spec: MD-58, MD-792.
  */
 import * as Tool from "@effect/ai/Tool"
 

@@ -1,7 +1,7 @@
 /**
  * OpenAI's Responses API and the servers that speak it. An answer has items that are announced, grow and end. Servers leave out any
  * of these events, their ids and their positions, so an item is found by whatever tells it, and what was not streamed is taken from
- * the events that hold it whole. Spec: MD-14, MD-20, MD-22, MD-49, MD-100..MD-106 in specs/models.md.
+ * the events that hold it whole. Spec: MD-14, MD-20, MD-22, MD-49, MD-100..MD-106, MD-787 in specs/models.md.
  *
  *   output_item.added -> *.delta -> *.done -> output_item.done -> response.completed: each of them may be the only one
  */

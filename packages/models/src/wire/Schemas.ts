@@ -1,6 +1,7 @@
 /**
- * A tool's schema in the flavour of Kimi's servers, which reject a request for one schema without a type: each schema has a type, or
- * is a choice or a reference and nothing beside it. Allows what the schema allows, or more. Pure. Spec: MD-791 in specs/models.md.
+ * A tool's schema in the flavour of Kimi's servers, which reject a request for one schema without a type: each schema has a
+ * type, or is a choice or a reference and nothing beside it. Allows what the schema allows, or more. Pure.
+ * Spec: MD-791 in specs/models.md.
  */
 import { Predicate } from "effect"
 import { type Json, list, record } from "./Json.ts"
