@@ -335,6 +335,14 @@ describe("fields of requests", () => {
     })
   )
 
+  it.scopedLive("MD-791: each schema has a type for Kimi behind Anthropic's protocol too", () =>
+    Effect.gen(function* () {
+      const { model, server } = yield* connect("anthropic", { id: "kimi-k3.1-pro" }, hello.anthropic)
+      yield* answer(model, { prompt: "go", tools: [tool("look", properties)] })
+      assert.deepStrictEqual(at(server.received[0]?.body, "tools", 0, "input_schema", "properties"), typed)
+    })
+  )
+
   it.scopedLive("MD-791: a schema that allows anything is a choice of all types", () =>
     Effect.gen(function* () {
       const body = yield* sent("moonshot", "m", { prompt: "go", tools: [tool("look", { any: {} })] })

@@ -406,6 +406,9 @@ const families: ReadonlyArray<readonly [RegExp, Partial<Profile>]> = [
   [/claude|gemini|grok|gpt-\d/i, { tags: false }]
 ]
 
+/** Rules of a model wherever it runs. */
+const everywhere: typeof families = [[/kimi|moonshot/i, { schemas: "typed" }]]
+
 const defaults: Readonly<Record<Api, Profile>> = { anthropic, openai, "openai-compatible": compatible, gemini }
 
 export const isApi = (api: string): api is Api => Object.hasOwn(defaults, api)
@@ -440,7 +443,7 @@ export const profileOf = (asked: {
     Object.values(profiles).find(({ api, hosts }) => api === asked.api && hosts.some((one) => fits(host, one))) ??
     called(asked.providerID) ??
     defaults[asked.api]
-  const rules = found.anyModel ? families.filter(([pattern]) => pattern.test(asked.model)) : []
+  const rules = [...everywhere, ...(found.anyModel ? families : [])].filter(([pattern]) => pattern.test(asked.model))
   const profile = rules.reduce<Profile>((under, [, fields]) => ({ ...under, ...fields }), found)
   return { ...profile, ...asked.fields }
 }

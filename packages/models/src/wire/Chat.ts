@@ -8,7 +8,6 @@ import type { Profile } from "../Profiles.ts"
 import { type Answer, usageOf } from "./Answer.ts"
 import { notedOn, resultText, urlOf } from "./History.ts"
 import { count, defined, filled, idOf, type Json, list, many, record, text, wordsOf } from "./Json.ts"
-import { typedSchema } from "./Schemas.ts"
 import { limitOf, type Protocol, type Reader, type WireRequest, type WireTool } from "./Protocol.ts"
 
 // --- writing
@@ -31,9 +30,7 @@ const write = (request: WireRequest): Json => {
       format === undefined
         ? undefined
         : { type: "json_schema", json_schema: { name: format.name, schema: format.schema } },
-    ...(tools.length === 0
-      ? {}
-      : { tools: tools.flatMap((tool) => toolOf(tool, profile)), tool_choice: choiceOf(request) })
+    ...(tools.length === 0 ? {} : { tools: tools.flatMap(toolOf), tool_choice: choiceOf(request) })
   })
 }
 
@@ -54,11 +51,15 @@ const effortOf = (effort: string | undefined, { effort: form }: Profile): Json =
   return forms[form]
 }
 
-const toolOf = (tool: WireTool, { schemas }: Profile): ReadonlyArray<Json> => {
-  if (tool._tag === "Hosted") return []
-  const parameters = schemas === "typed" ? typedSchema(tool.schema) : tool.schema
-  return [{ type: "function", function: defined({ name: tool.name, description: tool.description, parameters }) }]
-}
+const toolOf = (tool: WireTool): ReadonlyArray<Json> =>
+  tool._tag === "Hosted"
+    ? []
+    : [
+        {
+          type: "function",
+          function: defined({ name: tool.name, description: tool.description, parameters: tool.schema })
+        }
+      ]
 
 const choiceOf = ({ profile, toolChoice }: WireRequest): unknown => {
   if (toolChoice === "auto" && !profile.toolChoice) return undefined

@@ -12,12 +12,14 @@ import { Chunk, Effect, Option, Predicate, Redacted, type SchemaAST, type Scope,
 import type { RequestSettings } from "@daybook/core/domain/Agent"
 import * as ProviderModel from "@daybook/core/model/ProviderModel"
 import * as Limits from "@daybook/core/support/Limits"
+import type { Profile } from "../Profiles.ts"
 import { Answer, type Part } from "./Answer.ts"
 import * as Failures from "./Failures.ts"
 import { type Frame, Framer, isMark } from "./Frames.ts"
 import { conversation } from "./History.ts"
 import { type Json, objectsIn, record } from "./Json.ts"
 import { type WireNames, wireNames } from "./Names.ts"
+import { typedSchema } from "./Schemas.ts"
 import {
   type Asked,
   endpoint,
@@ -83,7 +85,7 @@ const requestOf = (
   return {
     ...options,
     messages: conversation(prompt, options.profile, names, options.protocol),
-    tools: offered.map((tool) => wireToolOf(tool, names)),
+    tools: offered.map((tool) => wireToolOf(tool, names)).map((tool) => acceptedBy(options.profile, tool)),
     toolChoice: Predicate.isString(chosen) ? chosen : { tool: names.toWire(chosen.tool) },
     format:
       responseFormat.type === "json"
@@ -93,6 +95,9 @@ const requestOf = (
 }
 
 const schemaOf = ({ ast }: { readonly ast: SchemaAST.AST }): Json => record(Tool.getJsonSchemaFromSchemaAst(ast))
+
+const acceptedBy = ({ schemas }: Profile, tool: WireTool): WireTool =>
+  schemas === "typed" && tool._tag === "Local" ? { ...tool, schema: typedSchema(tool.schema) } : tool
 
 const schemas = new WeakMap<Tool.Any, WireTool>()
 
