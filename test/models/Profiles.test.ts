@@ -260,6 +260,24 @@ describe("thinking in chat completions", () => {
   )
 })
 
+describe("thinking behind Anthropic's protocol", () => {
+  const unsigned = { type: "reasoning" as const, text: "Let me." }
+  it.scopedLive.each([
+    ["deepseek-v4-pro", { type: "thinking", thinking: "Let me." }, { type: "thinking", thinking: "I call look." }],
+    ["kimi-k3.1-pro", { type: "thinking", thinking: "Let me." }, { type: "thinking", thinking: "I call look." }],
+    ["glm-5.3", { type: "tool_use" }, { type: "tool_use" }]
+  ] as const)("MD-794: %s gets it back as it came, if it wants it", ([id, thought, other]) =>
+    Effect.gen(function* () {
+      const { model, server } = yield* connect("anthropic", { id }, hello.anthropic)
+      const prompt = [user("go"), ...called("call_1", {}, [unsigned]), ...called("call_2")]
+      yield* answer(model, { prompt, tools: [tool("look")] })
+      const body = server.received[0]?.body
+      assert.deepInclude(at(body, "messages", 1, "content", 0), thought)
+      assert.deepInclude(at(body, "messages", 3, "content", 0), other)
+    })
+  )
+})
+
 describe("fields of requests", () => {
   it.scopedLive.each([
     ["openrouter", "high", { reasoning: { effort: "high" } }],

@@ -409,6 +409,11 @@ const families: ReadonlyArray<readonly [RegExp, Partial<Profile>]> = [
 /** Rules of a model wherever it runs. */
 const everywhere: typeof families = [[/kimi|moonshot/i, { schemas: "typed" }]]
 
+/** Rules of a model behind Anthropic's protocol: its servers want thinking back as it came, mostly without a signature. */
+const behindMessages: typeof families = [
+  [/deepseek|kimi|moonshot/i, { thinking: { field: "content", back: "always", required: true }, toolChoice: false }]
+]
+
 const defaults: Readonly<Record<Api, Profile>> = { anthropic, openai, "openai-compatible": compatible, gemini }
 
 export const isApi = (api: string): api is Api => Object.hasOwn(defaults, api)
@@ -443,7 +448,8 @@ export const profileOf = (asked: {
     Object.values(profiles).find(({ api, hosts }) => api === asked.api && hosts.some((one) => fits(host, one))) ??
     called(asked.providerID) ??
     defaults[asked.api]
-  const rules = [...everywhere, ...(found.anyModel ? families : [])].filter(([pattern]) => pattern.test(asked.model))
+  const known = found.api === "anthropic" ? behindMessages : found.anyModel ? families : []
+  const rules = [...everywhere, ...known].filter(([pattern]) => pattern.test(asked.model))
   const profile = rules.reduce<Profile>((under, [, fields]) => ({ ...under, ...fields }), found)
   return { ...profile, ...asked.fields }
 }

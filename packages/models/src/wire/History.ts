@@ -20,7 +20,7 @@ export interface Answers {
   /** Whether the server takes back this call of a hosted tool, with its result. By default it does not. */
   readonly takesHosted?: (call: Prompt.ToolCallPart, result: Prompt.ToolResultPart) => boolean
   /** The answer's parts as the protocol takes them back: reasoning that it does not accept is left out. Called in order. */
-  readonly makeLower?: () => (content: Content) => Content
+  readonly makeLower?: (profile: Profile) => (content: Content) => Content
 }
 
 /** The metadata that a reader noted on a part. */
@@ -33,7 +33,7 @@ export const conversation = (
   names: WireNames,
   { makeLower, takesHosted = () => false }: Answers
 ): ReadonlyArray<Message> => {
-  const lower = makeLower?.() ?? ((content) => content)
+  const lower = makeLower?.(profile) ?? ((content) => content)
   const idOf = makeIds(profile.callIds)
   const renamed = <P extends CallPart>(part: P): P => ({
     ...part,
@@ -144,6 +144,10 @@ const makeIds = ({ exact, length, set }: CallIds) => {
     return id
   }
 }
+
+/** The thinking to send where it is required and absent. Servers reject an empty one, and models repeat one that never changes. */
+export const substitute = (calls: ReadonlyArray<Prompt.ToolCallPart>): string =>
+  calls.length === 0 ? " " : `I call ${[...new Set(calls.map(({ name }) => name))].join(", ")}.`
 
 const resultChars = 2_000
 

@@ -3,11 +3,11 @@
  * allow, and mark the prefixes that the cache shares. Spec: MD-20..MD-24, MD-47..MD-49, MD-55..MD-57, MD-62, MD-65 in
  * specs/models.md.
  */
-import type * as Prompt from "@effect/ai/Prompt"
+import * as Prompt from "@effect/ai/Prompt"
 import { Predicate, Record } from "effect"
 import type { RequestSettings } from "@daybook/core/domain/Agent"
 import type { Answer, UsageFacts } from "./Answer.ts"
-import { base64Of, joined, notedOn, resultText, urlOf } from "./History.ts"
+import { base64Of, joined, notedOn, resultText, substitute, urlOf } from "./History.ts"
 import { defined, filled, type Json, list, record, text } from "./Json.ts"
 import { limitOf, type Protocol, type Reader, type WireRequest, type WireTool } from "./Protocol.ts"
 
@@ -69,6 +69,8 @@ const choiceOf = ({ toolChoice, tools }: WireRequest, thinking: boolean): Json =
   if (toolChoice === "auto" || thinking) return { type: "auto" }
   return toolChoice === "required" ? { type: "any" } : { type: "tool", name: toolChoice.tool }
 }
+
+type Content = Prompt.AssistantMessage["content"]
 
 interface Message {
   readonly role: "user" | "assistant"
@@ -165,6 +167,13 @@ const takesHosted = ({ id, name, params }: Prompt.ToolCallPart, { result }: Prom
 const isSigned = (part: Prompt.ReasoningPart): boolean => {
   const { redactedData, signature, type } = notedOn(part, "anthropic")
   return text(type === "redacted_thinking" ? redactedData : signature) !== undefined
+}
+
+/** An answer with thinking at its beginning, signed or not. */
+const thought = (content: Content): Content => {
+  if (content.some(({ type }) => type === "reasoning")) return content
+  const calls = content.filter((part) => part.type === "tool-call")
+  return [Prompt.reasoningPart({ text: substitute(calls) }), ...content]
 }
 
 /** A history with calls requires tool definitions: if none is offered, those in the history are, as not callable. */
@@ -391,5 +400,6 @@ export const messages: Protocol = {
   whole: ["content"],
   read,
   takesHosted,
-  makeLower: () => (content) => content.filter((part) => part.type !== "reasoning" || isSigned(part))
+  makeLower: (profile) => (content) =>
+    profile.thinking.required ? thought(content) : content.filter((part) => part.type !== "reasoning" || isSigned(part))
 }

@@ -12,8 +12,8 @@ import { Chunk, Effect, Option, Predicate, Redacted, type SchemaAST, type Scope,
 import type { RequestSettings } from "@daybook/core/domain/Agent"
 import * as ProviderModel from "@daybook/core/model/ProviderModel"
 import * as Limits from "@daybook/core/support/Limits"
-import type { Profile } from "../Profiles.ts"
-import { Answer, type Part } from "./Answer.ts"
+import type { Api, Profile } from "../Profiles.ts"
+import { Answer, type Fault, type Part } from "./Answer.ts"
 import * as Failures from "./Failures.ts"
 import { type Frame, Framer, isMark } from "./Frames.ts"
 import { conversation } from "./History.ts"
@@ -263,6 +263,21 @@ const pulling = (
   return next
 }
 
+/** What tells the answers of each protocol, when an address is another's. */
+const speakers: ReadonlyArray<readonly [field: string, api: Api, tells: (event: Json) => boolean]> = [
+  ["choices", "openai-compatible", (event) => "choices" in event],
+  ["candidates", "gemini", (event) => "candidates" in event],
+  ["content", "anthropic", ({ type }) => type === "message_start" || type === "message"],
+  ["output", "openai", ({ object, type }) => object === "response" || String(type).startsWith("response.")]
+]
+
+/** Why an event cannot be read, if it is one of another protocol. */
+const foreign = (event: Json, fields: Protocol["whole"]): Fault | undefined => {
+  const [field, api] = speakers.find(([, , tells]) => tells(event)) ?? []
+  const message = `the server sent JSON that is no answer of this api, but one of ${api}: change the provider's api`
+  return field === undefined || fields.includes(field) ? undefined : { code: "not_an_answer", message }
+}
+
 const unreadable = { code: "incomplete_response", message: "the server sent a part of its answer that is not JSON" }
 
 /** Returns a function that gives frames to the reader; `fields` tell an answer that came whole. */
@@ -270,6 +285,8 @@ const framesInto = (answer: Answer, reader: Reader, fields: Protocol["whole"]) =
   const takeEvent = (event: Json, name = ""): void => {
     if (answer.over) return
     const error = answer.finishing ? undefined : Failures.errorIn(event, name)
+    const other = answer.begun ? undefined : foreign(event, fields)
+    if (other !== undefined) answer.stray(other)
     if (error === undefined) reader(event, name)
     else answer.fail(error)
   }
@@ -283,7 +300,8 @@ const framesInto = (answer: Answer, reader: Reader, fields: Protocol["whole"]) =
       first !== undefined &&
       (rest === "" || isMark(rest)) &&
       (objects.length > 1 || Failures.errorIn(first) !== undefined || fields.some((field) => field in first))
-    if (!isAnswer) return answer.breakOff(Failures.notAnAnswer(source))
+    const other = first === undefined ? undefined : foreign(first, fields)
+    if (!isAnswer) return answer.breakOff(other ?? Failures.notAnAnswer(source))
     for (const event of objects) takeEvent(event)
     answer.end(objects.length > 1 || answer.begun)
   }
