@@ -4,7 +4,7 @@
  *
  *   work -> queue -> the event loop has run -> transaction: each work in turn, in a savepoint of its own -> commit -> answers
  *
- * Work that throws writes nothing, and does not affect the others. Spec: ST-790, ST-791 in specs/storage.md.
+ * Work that throws writes nothing, and does not affect the others. Spec: EX-781, EX-782 in specs/execution.md.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
