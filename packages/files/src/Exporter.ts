@@ -25,7 +25,7 @@ import type { SharedSpaces } from "./layout/Layout.ts"
 import * as LedgerFile from "./record/LedgerFile.ts"
 import { isGone, nameOf } from "./record/LedgerFile.ts"
 import type { Ledger } from "./record/Ledger.ts"
-import type { Exported } from "./thread/Requests.ts"
+import type { Exported } from "./ExporterRequests.ts"
 
 /** The root of the exporter, and who may read below it. */
 export interface ExporterOptions {

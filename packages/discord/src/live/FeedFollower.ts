@@ -97,7 +97,7 @@ export const prepare = Effect.gen(function* () {
 })
 
 /** Follows forever. Fails if the server refuses to be followed. */
-export const follow = Effect.fn("Following.follow")(function* (secrets: ReadonlyArray<string>) {
+export const follow = Effect.fn("FeedFollower.follow")(function* (secrets: ReadonlyArray<string>) {
   const [book, outbox, sender] = [yield* Book, yield* Outbox, yield* Sender]
   const texts = yield* FiberMap.make<string>()
   const grow = (session: SessionID, since: number) =>
