@@ -49,10 +49,7 @@ export class Exporter extends Context.Tag("@daybook/files/Exporter")<
     readonly exportSession: (sessionID: string) => Effect.Effect<void, ExportError | SessionNotFound>
     /** Renders one session or all again, compares every byte, and rewrites what differs. */
     readonly rebuild: (sessionID?: string) => Effect.Effect<Exported, ExportError | SessionNotFound>
-    /**
-     * Waits until the files reflect the event at this position. While the exporter fails, it returns immediately: no
-     * run waits for a full disk.
-     */
+    /** Waits until the files reflect this position. Returns at once while the exporter fails: no run waits for it. */
     readonly reached: (position: number) => Effect.Effect<void>
     readonly position: Effect.Effect<number, ExportError>
     readonly follow: Effect.Effect<never>

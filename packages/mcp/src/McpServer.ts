@@ -117,10 +117,7 @@ export const McpServers = Schema.Record({ key: Schema.String, value: McpServer }
 )
 export type McpServers = typeof McpServers.Type
 
-/**
- * Identifies a server for approvals: its command or its URL. Values of variables and headers are not part of it. Spec:
- * PM-40.
- */
+/** Identifies a server for approvals by its command or URL, without values of variables. Spec: PM-40. */
 export const serverFingerprint = (server: McpServer): string => {
   if (!isStdio(server)) return fingerprint({ url: new URL(server.url).href })
   const { args = [], command, cwd, env = {} } = server
@@ -154,10 +151,7 @@ const secretsOf = (server: McpServer): ReadonlyArray<string> => {
 
 const mask = "\u{e000}"
 
-/**
- * Redacts a server's secrets in a text. `last` returns only the end of the text, without a part of a secret at its
- * beginning.
- */
+/** Redacts a server's secrets. `last` returns only the end of the text, without a part of a secret. */
 export const redactor = (server: McpServer) => {
   const secrets = [...new Set(secretsOf(server).flatMap((secret) => [secret, encodeURIComponent(secret)]))]
     .filter((secret) => secret.length >= shortestSecret)

@@ -375,10 +375,7 @@ const partsOf = (root: unknown): ReadonlyArray<Part> => {
   return [...parts.values()]
 }
 
-/**
- * The root: an object with the properties of all parts. Some providers refuse choices there, so that properties of
- * choices become optional ones.
- */
+/** The root: an object with the properties of all parts, since some providers refuse choices there. */
 const rootOf = (repair: Repair): JsonRecord => {
   const { root } = repair
   if (!Predicate.isRecord(root) && root !== true) return note(repair, { type: "object", properties: {} })

@@ -86,9 +86,7 @@ const listing = failures(Schema.Union(InvalidInput, ...StoreError.members))
 export const SessionLimits = Schema.Struct({
   /** The context window of its model in tokens; absent if it is not known. */
   contextTokens: Schema.optionalWith(Schema.Int, { exact: true }),
-  /**
-   * The budget of the server's configuration, which holds for a session without a parent and without its own budget.
-   */
+  /** The configuration's budget, for a session without a parent and without its own budget. */
   budget: Schema.optionalWith(Budget, { exact: true })
 }).annotations({ identifier: "SessionLimits" })
 export type SessionLimits = typeof SessionLimits.Type

@@ -1,6 +1,4 @@
-/**
- * The frames of a stream of events, as server-sent events or as lines of JSON. Pure. Spec: HT-44..HT-50 in specs/http.md.
- */
+/** The frames of a stream of events, as server-sent events or as lines of JSON. Pure. Spec: HT-44..HT-50. */
 import { Schema, SchemaAST } from "effect"
 import { Input as LogInput, Message as LogMessage, Session as LogSession } from "@daybook/log/domain/Message"
 import * as Events from "@daybook/log/events/SessionEvents"

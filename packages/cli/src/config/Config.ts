@@ -221,9 +221,7 @@ interface Reference {
   readonly description?: string
 }
 
-/**
- * The settings of a configuration; absent ones are undefined. Compatible with `Daybook.Options`, except for `shared`.
- */
+/** The settings of a configuration; absent ones are undefined. Compatible with `Daybook.Options` but for `shared`. */
 export interface Settings {
   readonly compaction?: {
     readonly enabled?: boolean

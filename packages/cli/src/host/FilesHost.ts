@@ -51,10 +51,7 @@ const spawn = () =>
     workerData: { loader: join(__dirname, "..", "..", "bin", "load.js"), program: join(__dirname, "exporter.js") }
   })
 
-/**
- * The exporter of a store under a root, for a process that also runs sessions: in a thread of its own. A thread cannot
- * read a database in memory.
- */
+/** The exporter of a store under a root, in a thread, which cannot read a database in memory. */
 export const beside = (filename: string, root: string) =>
   Layer.unwrapEffect(
     Effect.map(shared, (shared) =>

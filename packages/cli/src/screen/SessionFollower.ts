@@ -59,10 +59,7 @@ const end = Effect.fnUntraced(function* (sessionID: SessionID, head: number) {
   return events
 })
 
-/**
- * Deltas from now on, after the deltas of texts that are being written. Over a server, the stream begins with these
- * earlier deltas.
- */
+/** Deltas from now on, after the earlier deltas of open texts. A server's stream begins with these. */
 const deltas = Effect.fnUntraced(function* (sessionID: SessionID) {
   if ((yield* Remote) !== undefined) return { live: (yield* Sessions).live(sessionID), soFar: [] }
   return yield* (yield* EventLog).subscribe({ sessionID })

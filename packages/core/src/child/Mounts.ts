@@ -190,9 +190,7 @@ const lookBelow = (root: string): ReadonlyArray<string> => {
   return found
 }
 
-/**
- * The paths that earlier scans found, by folder, so that a command cannot hide them from the scan by adding folders.
- */
+/** The paths that earlier scans found, by folder: a command cannot hide them from the scan by adding folders. */
 const known = new Map<string, ReadonlyArray<string>>()
 const maximumKnown = { roots: 64, paths: 1_000 }
 

@@ -145,10 +145,7 @@ export interface SandboxSettings {
   readonly readable?: ReadonlyArray<string>
   /** Paths that are hidden even inside the folders above. */
   readonly hidden?: ReadonlyArray<string>
-  /**
-   * Folders that serve as the whole file system, besides the system folders, of programs started inside them. Set by
-   * the host.
-   */
+  /** Folders that are the whole file system of programs inside them, besides the system folders. Set by the host. */
   readonly worlds?: ReadonlyArray<string>
   /** Whether a sandboxed command that would need a question runs without one; false by default. */
   readonly autoAllow?: boolean

@@ -12,9 +12,7 @@ import { type Frontmatter, type Issue, parseFrontmatter, showIssues } from "./Ya
 
 // Locates the `.daybook` folder of a project, which counts only if the project is trusted.
 
-/**
- * The folder of one kind of file in the Location's project, and the project's trust; nothing may lead out of its root.
- */
+/** The folder of one kind of file in the Location's project, and its trust; nothing may lead out of its root. */
 export const projectFolder = Effect.fnUntraced(function* (
   trust: Trust,
   { directory }: Location,

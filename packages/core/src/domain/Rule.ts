@@ -49,10 +49,7 @@ export const decidingRule = (rules: ReadonlyArray<Rule>, permission: string, res
 export const verdictOf = (rules: ReadonlyArray<Rule>, permission: string, resource: string): Verdict | undefined =>
   decidingRule(rules, permission, resource)?.verdict
 
-/**
- * Whether the rules deny a permission for every resource: the last rule for it denies `*`. Such tools are not offered
- * to the model.
- */
+/** Whether the last rule for a permission denies it for `*`. Such tools are not offered to the model. */
 export const deniesAll = (rules: ReadonlyArray<Rule>, permission: string): boolean => {
   const last = rules.findLast((rule) => matches(rule.permission, permission))
   return last?.verdict === "deny" && last.resource === "*"

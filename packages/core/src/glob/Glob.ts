@@ -160,10 +160,7 @@ const nameMatches = ({ literal, tokens }: Name, text: string): boolean =>
 const segmentMatches = (segment: Segment | undefined, part: string | undefined): boolean =>
   segment !== undefined && segment !== folders && part !== undefined && nameMatches(segment, part)
 
-/**
- * Whether the names of a path, starting at `from`, match. The last name is compared first, because most patterns depend
- * on it.
- */
+/** Whether the names of a path from `from` on match. The last name comes first: most patterns depend on it. */
 export const pathMatches = (path: Path, parts: ReadonlyArray<string>, from = 0): boolean =>
   parts.length > from &&
   segmentMatches(path.at(-1), parts.at(-1)) &&

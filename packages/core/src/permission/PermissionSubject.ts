@@ -11,10 +11,7 @@ export const FileChange = Schema.Struct({
   path: Schema.String,
   change: Schema.Literal("create", "replace", "edit", "delete", "move"),
   movedTo: optional(Schema.String),
-  /**
-   * Removed lines begin with `-`, added lines with `+`, unchanged lines with a space; `@@` begins a position in the
-   * file.
-   */
+  /** Removed lines begin with `-`, added lines with `+`, others with a space; `@@` begins a position. */
   diff: Schema.String
 })
 export type FileChange = typeof FileChange.Type

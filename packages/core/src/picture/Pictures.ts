@@ -99,10 +99,7 @@ const attempts: ReadonlyArray<readonly [edge: number, quality: number | undefine
 const open = (sharp: Sharp, bytes: Uint8Array, pixels: number) =>
   sharp(bytes, { failOn: "error", limitInputPixels: pixels, sequentialRead: true, pages: 1 }).timeout({ seconds })
 
-/**
- * Decodes the whole picture once and discards the result: a picture that fails here would fail every request at the
- * provider.
- */
+/** Decodes the whole picture and discards the result: a damaged picture would fail every request. */
 const verify = async (sharp: Sharp, bytes: Uint8Array, pixels: number) => {
   await open(sharp, bytes, pixels).resize(16, 16, { fit: "fill" }).raw().toBuffer()
 }

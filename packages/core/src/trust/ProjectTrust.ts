@@ -148,10 +148,7 @@ const named = (root: string) => `the project in ${JSON.stringify(root)}`
 export const notCounting = ({ root, standing }: Project): string | undefined =>
   isTrusted(standing) ? undefined : `${named(root)} is not trusted: ${standing.why}`
 
-/**
- * Why one of its instruction files does not count. In a trusted project, only files that existed when it was trusted
- * count.
- */
+/** Why an instruction file does not count: in a trusted project, only files from when it was trusted do. */
 export const notApproved = (project: Project, file: string): string | undefined => {
   const { root, standing } = project
   const why = notCounting(project)

@@ -212,10 +212,7 @@ const reported = (now: TrustState, brings: ReadonlyArray<Brought>, changes: Chan
 const unreadable = (root: string) => (cause: unknown) =>
   new TrustError({ path: root, details: `it cannot be read (${codeOf(cause)})` })
 
-/**
- * Opens the decisions in a folder. The folder is read on every query, so a decision takes effect in every process
- * immediately.
- */
+/** Opens the decisions in a folder. Every query reads the folder, so a decision takes effect in all processes. */
 export const make = (options: TrustOptions): TrustStore => {
   const parts: Parts = { ...options, surveyor: makeSurveyor() }
 

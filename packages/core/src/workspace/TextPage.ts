@@ -1,7 +1,4 @@
-/**
- * Reads one page of a text file: a bounded range of lines, read in pieces, so that memory does not depend on the file's
- * size. Spec: TO-13, TO-34.
- */
+/** Reads one page of a text file in pieces: memory does not depend on the file's size. Spec: TO-13, TO-34. */
 import type { FileHandle } from "node:fs/promises"
 import { Effect } from "effect"
 import type { ToolFailure } from "../domain/ToolError.ts"

@@ -121,10 +121,7 @@ const bounding = (keep: Keep): ToolOutputStore["Type"]["bound"] => {
     return { content: [shown, ...content.filter((item) => !isText(item))], paths: pathsOf(file) }
   })
 
-  /**
-   * Bounds `structured`. Without content the model reads it, so it becomes bounded text; otherwise it is kept in a file
-   * or omitted.
-   */
+  /** Bounds `structured`: bounded text if the model reads it, else kept in a file or omitted. */
   const boundStructured = Effect.fnUntraced(function* (owner: OutputOwner, output: ToolOutput) {
     const json = JSON.stringify(output.structured)
     const bytes = Buffer.byteLength(json)
@@ -269,10 +266,7 @@ const make = Effect.fnUntraced(function* (options: StoreOptions) {
   })
 })
 
-/**
- * A store in the folder `root`, created when first needed. Files older than `retention` (7 days by default) are removed
- * every hour.
- */
+/** A store in the folder `root`. Files older than `retention` (7 days by default) are removed every hour. */
 export const layer = (options: {
   readonly root: string
   readonly retention?: Duration.DurationInput

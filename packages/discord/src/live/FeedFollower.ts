@@ -1,7 +1,4 @@
-/**
- * Follows the events of all sessions into the outbox, and the texts that are being written. Spec: DI-13, DI-17 in
- * specs/discord.md.
- */
+/** Follows the events of all sessions into the outbox, and texts that are being written. Spec: DI-13, DI-17. */
 import { Chunk, Duration, Effect, FiberMap, Stream } from "effect"
 import type { ConnectionError, Item } from "@daybook/client"
 import type { StreamError } from "@daybook/client/Streams"

@@ -323,10 +323,7 @@ export type SafeFiles = ReturnType<typeof make>
 /** Whether `keepAside` makes such a name. */
 export const isAside = (name: string): boolean => /\.aside\.[1-9]\d*$/.test(name)
 
-/**
- * The file operations under a root. Paths are relative to it, with slashes. The caller has checked the folder of a
- * file.
- */
+/** The file operations under a root. Paths are relative to it. The caller has checked the folder of a file. */
 export const make = ({ before = () => undefined, root }: FileCalls.SafeFilesOptions) => {
   const at: FileCalls.GuardedRoot = { root, before }
   return {

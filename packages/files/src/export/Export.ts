@@ -33,10 +33,7 @@ const saidBy = (error: unknown): string =>
       ? error.message
       : String(error)
 
-/**
- * The real path of the root, and the permissions below it. A new root is 0700, or 0711 if others may read a shared
- * space.
- */
+/** The real path of the root, and the permissions below it. A new root is 0700, or 0711 with shared spaces. */
 export const openFolder = (
   root: string,
   shared: SharedSpaces | undefined

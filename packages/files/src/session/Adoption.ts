@@ -137,10 +137,7 @@ const renderAll = Effect.fnUntraced(function* (
   return { entry, packs }
 })
 
-/**
- * Records each file that equals the rendering at some event. Returns the index entry as of the event that the files
- * reflect.
- */
+/** Records each file that equals the rendering at some event. Returns the index entry as of that event. */
 export const adopt = <E>(
   options: AdoptionOptions<E>,
   session: CachedState,

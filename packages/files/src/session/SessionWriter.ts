@@ -207,16 +207,11 @@ const rewrite = Effect.fnUntraced(function* (writer: Writer.Writer, id: string):
 })
 
 export interface SessionWriter {
-  /**
-   * Takes events of one session in order and skips known ones. They are written when a portion is full, or by `flush`
-   * or `finish`.
-   */
+  /** Takes events of one session in order and skips known ones. Written per portion, `flush` or `finish`. */
   readonly append: (id: string, events: ReadonlyArray<SessionEvent>) => Effect.Effect<void, WriteError>
   /** Writes the session's pending portion. */
   readonly flush: (id: string) => Effect.Effect<void, WriteError>
-  /**
-   * Writes the session's pending portion and marks the session behind, to be retried from the log; returns its folder.
-   */
+  /** Writes the session's pending portion and marks it behind, to be retried; returns its folder. */
   readonly leave: (id: string) => Effect.Effect<string, WriteError>
   readonly waiting: () => ReadonlyArray<string>
   /** Whether the pending portions together have reached the memory bound. */

@@ -97,10 +97,7 @@ const parser = new MarkdownIt("commonmark")
 
 const sentinel = "Where the next message begins"
 
-/**
- * Whether what follows the text in a document is read as it stands, and not as a part of an open fence or of a block of raw
- * HTML.
- */
+/** Whether what follows the text in a document is read as it is, not as part of an open fence or HTML block. */
 export const isContained = (text: string): boolean => {
   if (text.length > mostCharacters) return false
   const [open, words, close] = parser.parse(`${text}\n\n## ${sentinel}\n`, {}).slice(-3)

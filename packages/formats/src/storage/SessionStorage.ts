@@ -136,10 +136,7 @@ export class SessionStorage extends Context.Tag("@daybook/formats/SessionStorage
     readonly listDirs: (folder: string) => Effect.Effect<ReadonlyArray<string>, StorageFailed>
     /** The whole text. For small files: the text is held in memory. */
     readonly readText: (path: string) => Effect.Effect<string, FileMissing | StorageFailed>
-    /**
-     * What `stat` says of each file, and its first `bytes` bytes. Files are read together, because an effect for each
-     * costs as much as the file.
-     */
+    /** What `stat` says of each file, and its first bytes. Read together: an effect each costs as much as a file. */
     readonly readStarts: (paths: ReadonlyArray<string>, bytes: number) => Effect.Effect<ReadonlyArray<Start>>
     /** The bytes of the file, in pieces. */
     readonly readBytes: (path: string) => Stream.Stream<Uint8Array, FileMissing | StorageFailed>

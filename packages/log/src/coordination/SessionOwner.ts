@@ -45,10 +45,7 @@ export class SessionOwner extends Context.Tag("@daybook/log/SessionOwner")<
     readonly acquireUnlessBusy: (
       sessionID: SessionID
     ) => Effect.Effect<Ownership, SessionBusy | LogUnavailable, Scope.Scope>
-    /**
-     * The owner if it is another process and not known to be gone. Returns immediately, so an owner that may be alive
-     * counts.
-     */
+    /** The owner if it is another process and not known to be gone. Returns at once: it may be alive. */
     readonly foreign: (sessionID: SessionID) => Effect.Effect<Option.Option<OwnerToken>, LogUnavailable>
     /**
      * Asks the owner with this token to stop, and waits until it has released the session or is gone. With an activity,

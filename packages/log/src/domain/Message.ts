@@ -122,10 +122,7 @@ export const Session = Schema.Struct({
   frame: optional(Schema.String),
   /** The budget of the session and its children; absent: the host's limit applies. */
   budget: optional(Budget),
-  /**
-   * The history path, if the leaf was moved: what the model is shown is in these ranges of sequence numbers. The last
-   * one has no end (HP-1).
-   */
+  /** The history path if the leaf was moved, as ranges of sequence numbers; the last has no end (HP-1). */
   path: optional(Ranges),
   /** The session is a fork: its events before `seq` repeat the history of another session up to a message (HP-30). */
   forked: optional(Schema.Struct({ from: SessionID, messageID: optional(MessageID), seq: Schema.Int })),

@@ -67,10 +67,7 @@ export const Labeled = durable("tree", "session.next.labeled", 1, {
   messageID: MessageID,
   label: optional(Schema.NonEmptyString)
 })
-/**
- * The events before this one repeat the history of session `from` up to a message. Cost and tokens of this session
- * count from here.
- */
+/** Earlier events repeat the history of session `from` up to a message. Cost and tokens count from here. */
 export const Forked = durable("tree", "session.next.forked", 1, { from: SessionID, messageID: optional(MessageID) })
 
 /**
@@ -120,9 +117,7 @@ export const CompactionEnded = durable("compactions", "session.next.compaction.e
   recent: Schema.String,
   /** The prompt that opened the current activity, verbatim up to a limit (CP-50). */
   task: optional(Schema.String),
-  /**
-   * Prompts from this sequence number on are shown verbatim after the checkpoint: no model has answered them (CP-49).
-   */
+  /** Prompts from this sequence number on are verbatim after the checkpoint: no model has answered them (CP-49). */
   firstKeptSeq: optional(Schema.Int),
   /** All messages from this sequence number on are shown after the checkpoint; imported logs keep whole messages (CP-60). */
   keptSeq: optional(Schema.Int),
@@ -139,9 +134,7 @@ export const CompactionFailed = durable("compactions", "session.next.compaction.
   error: StoredError,
   ...spent
 })
-/**
- * Tool results in messages up to `through` are shown as placeholders; -1 shows all again. Stored data does not change.
- */
+/** Tool results up to the message `through` are placeholders; -1 shows all again. Stored data stays. */
 export const ContextPruned = durable("compactions", "session.next.context.pruned", 1, { through: Schema.Int })
 
 /**

@@ -26,10 +26,7 @@ import {
 // Verifies and decodes the rows of a page. A row is an array of few columns, because a replay decodes hundreds of
 // thousands of rows a second.
 
-/**
- * A row's columns: place, kind, time, checksum, payload; in the feed also session and sequence number. The kind is the
- * number of the type.
- */
+/** A row's columns: place, kind (the type's number), time, checksum, payload; in the feed also session and seq. */
 type PageRow = ReadonlyArray<unknown>
 
 /** The place: the position, followed by the id if the row stores one. */

@@ -23,10 +23,7 @@ export interface StoredEpoch {
 export class EpochStore extends Context.Tag("@daybook/log/EpochStore")<
   EpochStore,
   {
-    /**
-     * The session's epoch; undefined until a request introduces one, and again after a move. Marks that were just read
-     * save a read.
-     */
+    /** The session's epoch; undefined until a request introduces one, also after a move. Fresh marks save a read. */
     readonly get: (
       sessionID: SessionID,
       marks?: ContextMarks

@@ -107,10 +107,7 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
     ) => Effect.Effect<SessionMetrics, SessionNotFound | LogUnavailable>
     /** The estimated part of `treeUsage`. Reads all steps: for people, never during a turn. */
     readonly treeEstimated: (sessionID: SessionID) => Effect.Effect<Estimated, LogUnavailable>
-    /**
-     * The event with this sequence number, also if retention removed it from the log and rows still need it; undefined if
-     * it no longer exists.
-     */
+    /** The event with this sequence number, also from retention's blocks; undefined if it no longer exists. */
     readonly event: (
       sessionID: SessionID,
       seq: number

@@ -1,6 +1,4 @@
-/**
- * An HTTP server at 127.0.0.1 whose end ends its connections. Spec: SL-215..SL-219, SL-221, SL-223 in specs/shell.md.
- */
+/** An HTTP server at 127.0.0.1 whose end ends its connections. Spec: SL-215..SL-219, SL-221, SL-223. */
 import { createServer } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import type * as HttpApp from "@effect/platform/HttpApp"

@@ -1,7 +1,4 @@
-/**
- * Parses a patch into file changes, or reports an error with its line. `ApplyHunks.ts` matches hunks against files.
- * Pure. Spec: TO-71, TO-113.
- */
+/** Parses a patch into file changes, or reports an error with its line. Pure. Spec: TO-71, TO-113. */
 import { Data, Either, Schema } from "effect"
 
 /** Maximum size of a patch, in bytes of UTF-8. */
