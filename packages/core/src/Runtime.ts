@@ -1,7 +1,4 @@
-/**
- * The runtime as one layer, with the tools that it is given. `@daybook/embedded` adds the built-in tools and MCP servers.
- * Spec: specs/architecture.md.
- */
+/** The runtime as one layer, with given tools. `@daybook/embedded` adds built-in tools and MCP servers. */
 import { dirname, join, resolve } from "node:path"
 import * as NodeContext from "@effect/platform-node/NodeContext"
 import * as FileSystem from "@effect/platform/FileSystem"

@@ -1,7 +1,4 @@
-/**
- * Defines an MCP server's configuration: transport, secrets and call timeout. The configuration file and an
- * application's options share this schema. Spec: MC-1, MC-2, MC-36.
- */
+/** An MCP server's configuration, for the file and for applications. Spec: MC-1, MC-2, MC-36. */
 import { Duration, Option, Redacted, Schema } from "effect"
 import { fingerprint } from "@daybook/core/support/Fingerprint"
 

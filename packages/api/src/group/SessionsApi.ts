@@ -1,7 +1,4 @@
-/**
- * Sessions, their state, changes of it, and what they hold: messages, context, tree, todos, and what the model was
- * shown. Spec: HT-1 in specs/http.md.
- */
+/** Sessions: their state, changes of it, and what they hold and showed the model. Spec: HT-1 in specs/http.md. */
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"

@@ -1,7 +1,4 @@
-/**
- * Finds the root of the sessions' plain files and builds their exporter. Loaded only by verbs that write or check files.
- * Spec: CL-101, CL-111 in specs/cli.md, specs/files.md.
- */
+/** Finds the root of the plain files and builds their exporter, for verbs that need it. Spec: CL-101, CL-111. */
 import { readFile } from "node:fs/promises"
 import { homedir } from "node:os"
 import { join, resolve } from "node:path"

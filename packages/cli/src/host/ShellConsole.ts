@@ -1,7 +1,4 @@
-/**
- * Runs `daybook shell attach`: reads commands line by line, at the terminal or from stdin, and runs each in a live shell.
- * Spec: SL-190..SL-194 in specs/shell.md.
- */
+/** Runs `daybook shell attach`: reads commands line by line and runs each in a live shell. Spec: SL-190..SL-194. */
 import { createInterface } from "node:readline"
 import { Deferred, Effect, Stream, Struct } from "effect"
 import type { Grammar } from "@daybook/core/permission/CommandLine"

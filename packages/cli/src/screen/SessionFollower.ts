@@ -1,7 +1,4 @@
-/**
- * Follows a session: the end of its log, then every later event and delta. The cost of opening does not grow with the session.
- * Spec: SC-502, SC-525 in specs/screen.md.
- */
+/** Follows a session from the end of its log, whatever the length of the session. Spec: SC-502, SC-525. */
 import { Effect, Stream } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Input } from "@daybook/log/domain/Message"

@@ -124,10 +124,7 @@ function words(...lines: ReadonlyArray<string>): ReadonlyArray<string> {
   return lines.flatMap((line) => line.split(" "))
 }
 
-/**
- * Bounds of the scan for protected names, nearest folders first: a large project must not delay a command, and a
- * hostile one must not block the event loop.
- */
+/** Bounds of the scan for protected names, nearest folders first: a large project must not delay a command. */
 const maximumFolders = 256
 const maximumEntries = 20_000
 

@@ -48,10 +48,7 @@ const proceed = (pid: number) => {
   }
 }
 
-/**
- * Waits until the sandbox whose `bwrap` has this number is made. Returns why its program must not begin; else the program begins,
- * or `bwrap` has ended, which says why itself.
- */
+/** Waits until the sandbox of this `bwrap` is made. Returns why its program must not begin, if it must not. */
 export const admit = Effect.fn("SandboxGate.admit")(function* (pid: number, meant: ReadonlyArray<Meant>) {
   const end = performance.now() + patienceMillis
   while (performance.now() < end) {
@@ -229,10 +226,7 @@ const limiterShell = existsSync("/bin/bash")
   ? { path: "/bin/bash", highest: 1_048_576 }
   : { path: "/bin/sh", highest: 9 }
 
-/**
- * Closes inherited descriptors, sets the limits of each process, waits to be let begin, then runs the program. Shells differ in the option for
- * the number of processes.
- */
+/** Closes inherited descriptors, sets limits, waits to be let begin, then runs the program. */
 const limiter =
   `for fd in /proc/self/fd/*; do fd=\${fd##*/}; [ "$fd" -gt 2 ] && [ "$fd" -le ${limiterShell.highest} ] && eval "exec $fd>&-"; done; ` +
   'ulimit -c 0; ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null; ulimit -d "$2" 2>/dev/null; [ "$3" = go ] || kill -STOP $$; shift 3; exec "$@"'

@@ -1,7 +1,4 @@
-/**
- * Defines permission rules. Rules are ordered; the last match decides, and no match means `ask`. `Permission.ts` asks
- * and remembers. Pure. Spec: PM-1, PM-2, TO-15.
- */
+/** Permission rules: the last match decides, no match means `ask`. Pure. Spec: PM-1, PM-2, TO-15. */
 import { Schema } from "effect"
 import { compile, test } from "./Pattern.ts"
 

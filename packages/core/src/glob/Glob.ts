@@ -117,10 +117,7 @@ const fits = (token: Token, unit: number): boolean => {
   return token.ranges.some(([from, to]) => from <= unit && unit <= to) !== token.negated
 }
 
-/**
- * Whether the items match the pattern, whose wildcards match any run of items. Only the last wildcard is retried: it
- * can take whatever an earlier one could take instead.
- */
+/** Whether the items match the pattern, whose wildcards match any run. Retrying the last wildcard suffices. */
 const runs = (
   length: number,
   patternLength: number,

@@ -70,10 +70,7 @@ const startOf = (input: Parameters<typeof fetch>[0], init: RequestInit = {}): re
   return [new URL(input.url), { method, headers, signal, ...(body === null ? {} : { body, duplex: "half" }), ...init }]
 }
 
-/**
- * Restricts a `fetch` to one origin. Rejects with `HttpRefused` for a refused redirect, and with `TypeError` for a URL
- * with a user name or password.
- */
+/** Restricts a `fetch` to one origin: `HttpRefused` for a redirect, `TypeError` for a URL with a user or password. */
 export const sameOrigin =
   (fetch: typeof globalThis.fetch): typeof globalThis.fetch =>
   async (input, asked) => {

@@ -1,7 +1,4 @@
-/**
- * Describes a call's action as data for a person's decision: the whole command, the lines that a change adds and
- * removes, a tool's input. Pure. Spec: PM-20 in specs/tools.md.
- */
+/** A call's action as data for a person's decision: the whole command, changed lines, input. Pure. Spec: PM-20. */
 import { Schema } from "effect"
 import { JsonValue } from "@daybook/log/domain/Json"
 

@@ -1,7 +1,4 @@
-/**
- * Finds mentions with `@` in a text: where they are and how they are written. `PromptExpander.ts` decides what they
- * mean. Pure, total and linear in the text. Spec: PX-1..PX-4.
- */
+/** Finds mentions with `@` in a text; `PromptExpander.ts` decides what they mean. Pure, linear. Spec: PX-1..PX-4. */
 
 // Finds code in Markdown text: fenced blocks, and backtick spans within one paragraph. Pure and linear.
 

@@ -49,10 +49,7 @@ export interface AssembledRequest {
 const withInstructions = (prompt: string, instructions: string | undefined): string =>
   [prompt, instructions ?? ""].filter((text) => !isBlank(text)).join("\n\n")
 
-/**
- * The system texts: the agent's prompt or the base instructions of the model's family, followed by the session's own
- * instructions; then the baseline.
- */
+/** The system texts: the agent's prompt or base instructions, the session's own instructions, the baseline. */
 export const systemTexts = (
   agent: Agent,
   model: ModelRef,

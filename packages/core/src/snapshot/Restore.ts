@@ -143,10 +143,7 @@ const yieldFolder = (target: string) =>
     if (!missing(cause)) throw cause
   })
 
-/**
- * Puts a file in place: into a temporary file beside it, then by a rename. The temporary name depends on the path alone,
- * so that the next run replaces what a killed one left.
- */
+/** Replaces a file by a rename. The temporary name depends on the path alone, so a later run replaces a leftover. */
 const put = (root: string, name: string, state: NonNullable<State>, bytes: Buffer, seen: State, limit: number) =>
   Effect.gen(function* () {
     const full = path.join(root, name)

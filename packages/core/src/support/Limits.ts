@@ -1,7 +1,4 @@
-/**
- * Limits on data from the network or from a model. Limits of a single module (a tool's page, a picture) are defined
- * there; specs/security.md lists them all.
- */
+/** Limits on data from the network or a model. Limits of a single module are defined there. */
 
 const mib = 1024 * 1024
 

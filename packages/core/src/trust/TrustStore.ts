@@ -53,10 +53,7 @@ export interface Report {
 export interface TrustOptions {
   /** The folder of the decisions; created with access for this user only. It must not be inside a project. */
   readonly folder: string
-  /**
-   * The person's own folders that are trusted without a decision, absolute. `*` in a name matches any characters; `/**`
-   * at the end matches the folder and everything below.
-   */
+  /** The person's folders that are trusted without a decision. `*` matches in a name; a final `/**` all below. */
   readonly folders?: ReadonlyArray<string> | undefined
   /** Trusts every project, including those of other users: for one command, at the person's request. */
   readonly everything?: boolean | undefined

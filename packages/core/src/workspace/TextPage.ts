@@ -6,10 +6,7 @@ import { utf8Prefix } from "../support/TextBounds.ts"
 import { tryFile } from "./FileFailure.ts"
 import { type DecodedText, decodeOther, markedEncoding } from "./TextEncoding.ts"
 
-/**
- * Below the limits of an output, so that a page with its notices is never truncated. A longer line is clipped, so that
- * no page ends inside a line.
- */
+/** Below the limits of an output, so that a page with its notices is never truncated. */
 export const pageLimits = { lines: 1_900, bytes: 48 * 1024, lineBytes: 4 * 1024 } as const
 
 const chunkBytes = 256 * 1024

@@ -1,7 +1,4 @@
-/**
- * Texts of sessions for publication: without secrets and control characters, split into messages of at most 2,000
- * characters. Pure. Spec: DI-20..DI-25 in specs/discord.md.
- */
+/** Texts of sessions for publication: without secrets, at most 2,000 characters a message. Pure. Spec: DI-20..DI-25. */
 import { redactSecrets } from "@daybook/log/support/Redaction"
 import { cutAt } from "@daybook/log/support/Text"
 

@@ -164,10 +164,7 @@ const folderOperations = (at: GuardedRoot) => ({
   reach: (folder: string): Effect.Effect<boolean, SafeError> =>
     attempt(at, "reach", folder, () => way(folder).every((path) => isFolder(at, path) !== undefined)),
 
-  /**
-   * Creates the folders and their parents with permissions and group; returns the folders that it corrected. A folder of the
-   * root that another user created is left as it is.
-   */
+  /** Creates the folders with permissions and group; returns the corrected ones. Other users' folders stay. */
   ensureFolders: (
     folders: Iterable<string>,
     wanted: Pick<Modes, "folder" | "group">

@@ -82,10 +82,7 @@ const streamed = Effect.fnUntraced(function* (writer: Writer.Writer, id: string,
   return { sum, bytes }
 })
 
-/**
- * Brings values and context up to the logs and restores changed files. `atEnd` says that the session's log has no more
- * events, so that surplus bytes in a file are not ours.
- */
+/** Brings values and context up to the logs. `atEnd`: the log has no more events, so surplus bytes are not ours. */
 const finish = Effect.fnUntraced(function* (
   writer: Writer.Writer,
   id: string,
@@ -218,10 +215,7 @@ export interface SessionWriter {
   readonly isFull: () => boolean
   /** Takes and writes all events of the session's log. */
   readonly advance: (id: string) => Effect.Effect<void, WriteError>
-  /**
-   * Brings values and context up to the logs and restores changed files. `atEnd` says that the session's log has no
-   * more events, so that surplus bytes in a file are not ours.
-   */
+  /** Brings values and context up to the logs. `atEnd`: the log has no more events; surplus bytes are not ours. */
   readonly finish: (id: string, options: { readonly atEnd: boolean }) => Effect.Effect<void, WriteError>
   /** Whether all files of a recorded session are unchanged since they were written. */
   readonly intact: (record: SessionRecord) => Effect.Effect<boolean, TrackedFolder.TrackError>

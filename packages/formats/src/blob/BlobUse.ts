@@ -136,10 +136,7 @@ export const references = Effect.fn("BlobUse.references")(function* (
 /** How long ago a blob must have been put before a sweep may delete it. */
 const sweepAge = Duration.hours(1)
 
-/**
- * Deletes the blobs that none of these logs refers to. If a log cannot be read, nothing is deleted. `logs` must name
- * every log whose pictures are in this store.
- */
+/** Deletes the blobs that none of these logs refers to; nothing, if a log cannot be read. Name every log. */
 export const sweep = Effect.fn("BlobUse.sweep")(function* (
   logs: Iterable<string>,
   age: Duration.Duration = sweepAge

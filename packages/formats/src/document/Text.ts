@@ -1,7 +1,4 @@
-/**
- * What documents share: escaped text, answers as HTML, names and times as shown, and the sums at the end. Pure. Spec:
- * FM-170, FM-172..FM-174 in specs/formats.md.
- */
+/** What documents share: escaped text, answers as HTML, names, times and sums. Pure. Spec: FM-170, FM-172..FM-174. */
 import MarkdownIt from "markdown-it"
 import type { Message, ToolPart, UserMessage } from "@daybook/log/domain/Message"
 import type { ToolContent } from "@daybook/log/domain/Values"

@@ -140,10 +140,7 @@ export class SessionStorage extends Context.Tag("@daybook/formats/SessionStorage
     readonly readStarts: (paths: ReadonlyArray<string>, bytes: number) => Effect.Effect<ReadonlyArray<Start>>
     /** The bytes of the file, in pieces. */
     readonly readBytes: (path: string) => Stream.Stream<Uint8Array, FileMissing | StorageFailed>
-    /**
-     * Replaces the file by the text: temporary file, fsync, close, rename. A reader sees the
-     * old or the new content, also after a kill (FM-72). The folder must exist.
-     */
+    /** Replaces the file by the text, atomically (FM-72): a reader sees the old or the new content. */
     readonly writeText: (path: string, text: string) => Effect.Effect<void, StorageFailed>
     /**
      * Replaces the file by the lines, each with a newline, as `writeText` does. The file's bytes from the offset `tail`

@@ -1,7 +1,4 @@
-/**
- * Defines sessions and messages as readers see them: the decoded projection. Spec: RQ-644 in specs/context.md, CP-440,
- * CP-441 in specs/context.md, specs/storage.md.
- */
+/** Sessions and messages as readers see them: the decoded projection. Spec: RQ-644, CP-440, CP-441. */
 import { Schema, Struct } from "effect"
 import { Address } from "./Address.ts"
 import { Ranges } from "./HistoryPath.ts"

@@ -1,7 +1,4 @@
-/**
- * Owns the rows of the `event` table: stored names, ids, checksums, columns, page queries, and conversion to events.
- * Spec: ST-11, ST-23..ST-26 in specs/storage.md.
- */
+/** Owns the rows of the `event` table: names, ids, checksums, columns, conversion. Spec: ST-11, ST-23..ST-26. */
 import { crc32 } from "node:zlib"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"

@@ -328,10 +328,7 @@ const toPage = (rows: ReadonlyArray<PageRow>, limit: number, of?: RowContext["of
   return { ...decoded, found: rows.length, follows, latest, incarnation, floor: floor ?? 0 }
 }
 
-/**
- * Selects the page of a session after a cursor. Rows are taken to follow each other: the checksum covers the sequence
- * number, so it differs in a row behind a gap.
- */
+/** Selects a session's page after a cursor. The checksum covers the sequence number, so a gap differs. */
 export const selectPage = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number, limit: number) =>
   Effect.map(
     sql`SELECT ${sql.literal(placeColumn)},

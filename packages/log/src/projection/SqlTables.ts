@@ -190,10 +190,7 @@ const reserved: { readonly [Name in TableName]?: string } = {
 
 type Inserted = { readonly clash: string | null }
 
-/**
- * Writes the changes, in the caller's transaction. A refusal leaves some of them written: roll back then. `keys` has
- * every session of the changes.
- */
+/** Writes the changes in the caller's transaction; roll back after a refusal. `keys` has every session. */
 export const write = (statements: Statements, joined: Joined, keys: SessionKeys): Refusal | undefined => {
   for (const table of tableNames) {
     const { inserts, updates } = joined[table]

@@ -154,10 +154,7 @@ interface Origin {
   readonly checksum: number | null
 }
 
-/**
- * Empties an index that belongs to another log, or to another past of this one: a restored copy assigns positions that the
- * index knows to other events.
- */
+/** Empties an index of another log, or of another past of this log, such as a restored copy. */
 const settle = Effect.fnUntraced(function* ({ index, log }: Places) {
   const state = yield* selectState(index)
   const [origin] = yield* log<Origin>`SELECT identity,
@@ -235,10 +232,7 @@ const insert = (index: Connection.Statements, session: number, document: Named) 
   )
 }
 
-/**
- * Stores documents, and moves the position. Sessions are looked up while the index is locked: a removal that commits later
- * waits for this lock before it erases.
- */
+/** Stores documents and moves the position. Looks sessions up under the lock: a later removal waits for it. */
 const store = ({ index, log }: Places, documents: ReadonlyArray<Named>, move: Move | undefined) =>
   Effect.scoped(
     Effect.flatMap(log.reserve, (connection) =>

@@ -1,7 +1,4 @@
-/**
- * Builds sessions, inputs and messages from projected rows and the events that the rows refer to. Pure; every result
- * passes its schema. Spec: PJ-5, PJ-15.
- */
+/** Builds sessions, inputs and messages from rows and their events. Pure. Spec: PJ-5, PJ-15. */
 import { Array as Arr, Either, ParseResult } from "effect"
 import { parseAddressKey } from "../domain/Address.ts"
 import { joined } from "../domain/LongText.ts"

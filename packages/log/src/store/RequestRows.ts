@@ -1,7 +1,4 @@
-/**
- * Finds, by key, the rows that the model was shown just before an event: the last checkpoint, what it kept, the step,
- * and its frame. Spec: RQ-34 (EP-10, CP-49).
- */
+/** Finds by key the rows that the model was shown before an event. Spec: RQ-34 (EP-10, CP-49). */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
 import { Effect, Either } from "effect"

@@ -55,10 +55,7 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
       sessionID: SessionID,
       messageID: MessageID
     ) => Effect.Effect<TreePlace | undefined, EventUnreadable | LogUnavailable>
-    /**
-     * The messages that a person may mean: the one with this id, else those with this label, else those whose ids begin
-     * or end so. At most 10 of the last.
-     */
+    /** The messages that may be meant: by id, by label, by the beginning or end of an id. At most 10. */
     readonly find: (sessionID: SessionID, reference: string) => Effect.Effect<ReadonlyArray<MessageID>, LogUnavailable>
     /** The work that an activity with this opening continues, before its own first prompts join (RQ-45). */
     readonly continued: (

@@ -59,10 +59,7 @@ const asked = (request: HttpServerRequest.HttpServerRequest): RequestHead => ({
   tokens: new URLSearchParams(request.url.slice(request.url.split("?", 1)[0]?.length)).getAll("token")
 })
 
-/**
- * What every response has: nothing is stored, no other page shows or reads it, no address leaves with a link, and a page
- * loads only what its own policy permits.
- */
+/** The headers of every response: not stored, not embedded, no referrer, only what its policy permits. */
 export const headers = (policy: string) => ({
   "cache-control": "no-store",
   "content-security-policy": policy,

@@ -1,7 +1,4 @@
-/**
- * Answers requests about the server: its health, its metrics, its machine, and searches. Spec: HT-39, HT-55, HT-56,
- * HT-540, HT-541 in specs/http.md.
- */
+/** Answers requests about the server, its machine, and searches. Spec: HT-39, HT-55, HT-56, HT-540, HT-541. */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Effect, Metric, MetricKeyType, type MetricPair, MetricState, Option } from "effect"
 import { Api } from "@daybook/api"

@@ -200,10 +200,7 @@ export const deltaTexts = (text: string): ReadonlyArray<string> => {
 
 const fits = (line: string): boolean => line.length * 3 <= maxLineBytes || Buffer.byteLength(line) <= maxLineBytes
 
-/**
- * The frame as one line, with its end. A frame that is too long has its texts shortened as needed and is marked
- * `truncated`; the whole text is in the session's files.
- */
+/** The frame as one line. A frame that is too long has shortened texts and is marked `truncated`. */
 export const encodeFrame = (frame: Frame): string => {
   const line = JSON.stringify(frame)
   if (fits(line)) return `${line}\n`

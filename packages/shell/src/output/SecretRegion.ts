@@ -116,10 +116,7 @@ export interface RegionOptions {
   readonly broken: (text: string, from: number) => Hint | undefined
 }
 
-/**
- * The end of the lines from `start` that have to be searched together; undefined if more text is needed. An end that is
- * not the end of a line is a limit.
- */
+/** The end of the lines from `start` that are searched together; undefined if more text is needed. */
 export const endOfLines = (
   text: string,
   start: number,

@@ -308,10 +308,7 @@ const stateLines = (
   return [...applied, ...unchanged]
 }
 
-/**
- * Undoes the steps that were done, then fails: with the type of the cause if no file is changed, else with
- * `patch.partial` and the state of each file.
- */
+/** Undoes the done steps, then fails with the cause, or with `patch.partial` and the state of each file. */
 const rollBack = Effect.fnUntraced(function* (
   commit: Commit,
   steps: ReadonlyArray<Step>,
