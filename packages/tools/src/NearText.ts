@@ -21,10 +21,7 @@ export type Nearness = (typeof nearness)[number]
 const isBlank = (character: string): boolean => character === " " || character === "\t"
 
 /** A text in plain characters, and for each of them, and the end, where it begins in the text. */
-interface Plain {
-  readonly text: string
-  readonly starts: ReadonlyArray<number>
-}
+type Plain = { readonly text: string; readonly starts: ReadonlyArray<number> }
 
 const plainOf = (text: string, near: Nearness): Plain => {
   const characters: Array<string> = []

@@ -195,10 +195,7 @@ export interface State {
   readonly said: TextMark
 }
 
-interface TextMark {
-  readonly head: string
-  readonly length: number
-}
+type TextMark = { readonly head: string; readonly length: number }
 
 const nothing: TextMark = { head: "", length: 0 }
 

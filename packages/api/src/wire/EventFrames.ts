@@ -11,10 +11,7 @@ export const Input = LogInput.annotations({ identifier: "Input" })
 
 const name = (identifier: string) => ({ [SchemaAST.IdentifierAnnotationId]: identifier })
 
-interface Definition {
-  readonly type: string
-  readonly event: Schema.Schema.Any
-}
+type Definition = { readonly type: string; readonly event: Schema.Schema.Any }
 
 const union = <A, I>(identifier: string, definitions: ReadonlyArray<Definition>): Schema.Schema<A, I> => {
   const members = definitions.map(({ event, type }) => SchemaAST.annotations(event.ast, name(type)))

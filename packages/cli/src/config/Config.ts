@@ -304,10 +304,7 @@ const withoutEmpty = ({ at, value }: Parsed): Parsed => ({
   value: isMap(value) ? Object.fromEntries(Object.entries(value).filter(([, section]) => section !== null)) : value
 })
 
-interface Naming {
-  readonly takes: (key: string) => boolean
-  readonly rule: string
-}
+type Naming = { readonly takes: (key: string) => boolean; readonly rule: string }
 
 const names: Naming = { takes: (key) => namePattern.test(key), rule: nameRule }
 

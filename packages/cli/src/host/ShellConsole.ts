@@ -17,9 +17,7 @@ import { existing } from "./ShellHostWork.ts"
 /** A line; `cleared` after Ctrl-C; `end` after Ctrl-D on an empty line, or at the end of the input. */
 type Typed = { readonly line: string } | "cleared" | "end"
 
-interface LineEditor {
-  readonly read: (prompt: string) => Effect.Effect<Typed>
-}
+type LineEditor = { readonly read: (prompt: string) => Effect.Effect<Typed> }
 
 const historySize = 1_000
 

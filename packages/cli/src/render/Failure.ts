@@ -6,10 +6,7 @@ import { exitOutputFailed } from "../support/Stream.ts"
 import { oneLine } from "./Plain.ts"
 
 /** The last sentence and exit code of the process; without a sentence it ends quietly. */
-interface Failure {
-  readonly code: number
-  readonly sentence: string | undefined
-}
+type Failure = { readonly code: number; readonly sentence: string | undefined }
 
 export const exitCode = {
   ok: 0,

@@ -10,10 +10,7 @@ import { terminalID } from "@daybook/log/support/TerminalID"
 import { dataFolder } from "../support/Paths.ts"
 
 /** What a terminal did last. */
-interface Breadcrumb {
-  readonly directory: string
-  readonly sessionID: SessionID
-}
+type Breadcrumb = { readonly directory: string; readonly sessionID: SessionID }
 
 /** Of stdin, stdout and stderr. */
 const descriptors = [0, 1, 2]

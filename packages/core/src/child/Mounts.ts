@@ -12,12 +12,7 @@ import { isWithin } from "../support/TextFile.ts"
 // resolves paths.
 
 /** A line of the kernel's table of mounts: what is mounted (a path of a file system) and where, as the kernel writes them. */
-interface Line {
-  readonly device: string
-  readonly root: string
-  readonly point: string
-  readonly isReadOnly: boolean
-}
+type Line = { readonly device: string; readonly root: string; readonly point: string; readonly isReadOnly: boolean }
 
 /** A mount that a sandbox is meant to have: a path of the host without links, where it is, and whether it is read-only. */
 export interface Meant {

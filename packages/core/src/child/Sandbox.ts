@@ -279,10 +279,7 @@ const summaryOf = (given: ReadonlyArray<Mount>, network: boolean) => {
 }
 
 /** `bwrap`, and the path of the system call filter if the architecture has one. */
-interface Program {
-  readonly program: string
-  readonly filter: string | undefined
-}
+type Program = { readonly program: string; readonly filter: string | undefined }
 
 export interface Sandboxes {
   readonly settings: SandboxSettings

@@ -43,10 +43,7 @@ const maximumFolders = 100
 
 type Parse<A> = (file: Frontmatter, stem: string) => Either.Either<A, ReadonlyArray<Issue>>
 
-interface CachedDefinition<A> {
-  readonly stamp: string
-  readonly definition: Definition<A>
-}
+type CachedDefinition<A> = { readonly stamp: string; readonly definition: Definition<A> }
 
 /** The names of the folder's definition files in code unit order, and whether the limits cut the list. */
 const listing = async (folder: string) => {

@@ -12,10 +12,7 @@ type Range = readonly [from: number, to: number]
 type Token = number | { readonly negated: boolean; readonly ranges: ReadonlyArray<Range> }
 
 /** One name of a path; `literal` is its text if it has no wildcards. */
-interface Name {
-  readonly tokens: ReadonlyArray<Token>
-  readonly literal: string | undefined
-}
+type Name = { readonly tokens: ReadonlyArray<Token>; readonly literal: string | undefined }
 /** `**` between slashes: any number of names, including none. */
 const folders = Symbol("folders")
 type Segment = Name | typeof folders

@@ -17,10 +17,7 @@ import {
 import { isHarmless } from "./CommandOptions.ts"
 import { baseName, executesInput, innerOf, isReader, isShell, isWrapper, nameOf } from "./CommandWrappers.ts"
 
-interface CommandRule {
-  readonly pattern: Pattern
-  readonly verdict: Verdict
-}
+type CommandRule = { readonly pattern: Pattern; readonly verdict: Verdict }
 
 interface Rules {
   readonly list: ReadonlyArray<CommandRule>
@@ -181,10 +178,7 @@ const command = (words: ReadonlyArray<Word>): SimpleCommand => ({
 })
 
 /** What a wrapper runs, with the hazards of the wrapper and of the command that it runs. */
-interface Ran {
-  readonly commands: ReadonlyArray<SimpleCommand>
-  readonly hazards: ReadonlyArray<Hazard>
-}
+type Ran = { readonly commands: ReadonlyArray<SimpleCommand>; readonly hazards: ReadonlyArray<Hazard> }
 
 const nothing: Ran = { commands: [], hazards: [] }
 

@@ -288,10 +288,7 @@ export class Pictures extends Context.Reference<Pictures>()("@daybook/core/Pictu
 type File = Extract<ToolContent, { type: "file" }>
 
 /** The content, and whether it consists only of media that cannot be shown. */
-interface FittedContent {
-  readonly content: ReadonlyArray<ToolContent>
-  readonly nothing: boolean
-}
+type FittedContent = { readonly content: ReadonlyArray<ToolContent>; readonly nothing: boolean }
 
 /** The first bytes, enough to detect the format. */
 const beginning = /^data:[^,]*;base64,(.{0,512})/s

@@ -205,11 +205,7 @@ export interface Outcome {
   readonly reason?: string
 }
 
-interface Step {
-  readonly change: Change.Joined
-  readonly seen: Change.State
-  readonly outcome: Outcome
-}
+type Step = { readonly change: Change.Joined; readonly seen: Change.State; readonly outcome: Outcome }
 
 const conflict = (path: string, reason: string): Outcome => ({ path, action: "conflict", reason })
 

@@ -13,11 +13,7 @@ import { isWithin } from "../support/TextFile.ts"
 
 // Decides who may add files to a folder: only this user and root, or others too.
 
-interface FolderOwner {
-  readonly uid: number
-  readonly gid: number
-  readonly mode: number
-}
+type FolderOwner = { readonly uid: number; readonly gid: number; readonly mode: number }
 
 /** `own`: only this user and root write there. `foreign`: it belongs to another user. `open`: others may write there. */
 type Holding = "own" | "foreign" | "open"

@@ -88,10 +88,7 @@ const isText = (item: ToolContent) => item.type === "text"
 /** How many files one call may keep. */
 const attempts = 100
 
-interface Created {
-  readonly name: string
-  readonly file: FileSystem.File
-}
+type Created = { readonly name: string; readonly file: FileSystem.File }
 
 /** Keeps a complete text in a file; undefined if nothing is kept. */
 type Keep = (owner: OutputOwner, text: string) => Effect.Effect<StoredOutput | undefined, ToolStorageError>
@@ -156,10 +153,7 @@ const bounding = (keep: Keep): ToolOutputStore["Type"]["bound"] => {
   })
 }
 
-interface StoreOptions {
-  readonly root: string
-  readonly retention: Duration.Duration
-}
+type StoreOptions = { readonly root: string; readonly retention: Duration.Duration }
 
 /** `<session>+<call>.txt`: no session id contains `+`, so names of two sessions never collide. */
 const fileName = (owner: OutputOwner, attempt: number) => {

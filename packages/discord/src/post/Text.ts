@@ -16,10 +16,7 @@ export interface Unit {
 const fence = "```"
 const zeroWidth = "\u200b"
 
-interface Opening {
-  readonly marker: string
-  readonly info: string
-}
+type Opening = { readonly marker: string; readonly info: string }
 
 const opening = (line: string): Opening | undefined => {
   const [, marker, info = ""] = /^ {0,3}(`{3,}|~{3,})([^\n]*)$/.exec(line) ?? []

@@ -21,10 +21,7 @@ import { attempt, finish, intactIndex, type Work, writeIndexes } from "./Work.ts
 
 // Takes a root: opens the folder, locks the exporter's record in it, and checks that its files belong to this store.
 
-interface Root {
-  readonly files: SafeFiles.SafeFiles
-  readonly ledger: Ledger.Ledger
-}
+type Root = { readonly files: SafeFiles.SafeFiles; readonly ledger: Ledger.Ledger }
 
 const saidBy = (error: unknown): string =>
   Predicate.hasProperty(error, "code") && error.code === "EEXIST"

@@ -49,10 +49,7 @@ const readNumber = (files: SafeFiles, path: string, field: "seq" | "step"): Effe
 export const told = (files: SafeFiles, folder: string): Effect.Effect<number> =>
   readNumber(files, `${folder}/meta.json`, "seq")
 
-interface FileState {
-  readonly sum: Sum
-  readonly stamp: Stamp
-}
+type FileState = { readonly sum: Sum; readonly stamp: Stamp }
 
 /** Files with names of the layout whose content differs from the record. */
 const unknown = Effect.fnUntraced(function* (files: SafeFiles, { folder }: CachedState) {

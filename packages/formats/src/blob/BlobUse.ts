@@ -90,10 +90,7 @@ export const moveOut = Effect.fnUntraced(function* <A>(entry: A): Effect.fn.Retu
 })
 
 /** An entry with its pictures, and the blobs that are missing or damaged: their references stay. */
-interface MovedIn<A> {
-  readonly entry: A
-  readonly missing: ReadonlyArray<BlobHash>
-}
+type MovedIn<A> = { readonly entry: A; readonly missing: ReadonlyArray<BlobHash> }
 
 export const moveIn = Effect.fnUntraced(function* <A>(
   entry: A

@@ -40,10 +40,7 @@ type Step =
   | { readonly kind: "end" }
 
 /** The next steps, and whether more follow already. */
-interface Portion {
-  readonly steps: ReadonlyArray<Step>
-  readonly hasMore: boolean
-}
+type Portion = { readonly steps: ReadonlyArray<Step>; readonly hasMore: boolean }
 
 type Log = EventLog["Type"]
 

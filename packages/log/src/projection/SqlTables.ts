@@ -130,11 +130,7 @@ export const updateStatement = (table: TableName, { add, set }: Shape, rows: num
 }
 
 /** Updates that set the same columns and add to the same columns. */
-interface Group {
-  readonly name: string
-  readonly shape: Shape
-  readonly updates: Array<AnyUpdate>
-}
+type Group = { readonly name: string; readonly shape: Shape; readonly updates: Array<AnyUpdate> }
 
 const byShape = (updates: Iterable<AnyUpdate>): Iterable<Group> => {
   const groups = new Map<string, Group>()

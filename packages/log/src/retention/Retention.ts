@@ -43,10 +43,7 @@ import * as Space from "./Space.ts"
 
 // Puts an archive's events back at their positions, below the floor, until one transaction lowers the floor.
 
-interface RestoredArchive {
-  readonly header: Header
-  readonly events: number
-}
+type RestoredArchive = { readonly header: Header; readonly events: number }
 
 /** Why the archive does not fit the session; undefined if it does. */
 const misfit = (header: Header, database: string, subject: Subject | undefined): string | undefined => {

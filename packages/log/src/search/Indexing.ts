@@ -148,11 +148,7 @@ export const progress = ({ index, log }: Places): Effect.Effect<Progress, SqlErr
     return { position, head: Math.max(position, head) }
   })
 
-interface Origin {
-  readonly identity: string
-  readonly last: number
-  readonly checksum: number | null
-}
+type Origin = { readonly identity: string; readonly last: number; readonly checksum: number | null }
 
 /** Empties an index of another log, or of another past of this log, such as a restored copy. */
 const settle = Effect.fnUntraced(function* ({ index, log }: Places) {
@@ -284,11 +280,7 @@ const step = Effect.fnUntraced(function* (places: Places) {
   return { head, position: end }
 })
 
-interface Floor {
-  readonly session_id: SessionID
-  readonly floor: number
-  readonly position: number
-}
+type Floor = { readonly session_id: SessionID; readonly floor: number; readonly position: number }
 
 /** The sessions from which events after the position were pruned before they were indexed. */
 const selectFloors = (log: SqlClient.SqlClient, position: number) =>

@@ -113,10 +113,7 @@ export const selectSessions = (
   )
 }
 
-interface Range {
-  readonly first: number
-  readonly last: number
-}
+type Range = { readonly first: number; readonly last: number }
 
 /** The positions between which documents of the query's times are. */
 const selectRange = (index: SqlClient.SqlClient, { after, before }: Query, through: number) =>

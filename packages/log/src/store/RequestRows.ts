@@ -96,10 +96,7 @@ const selectStep = (
 
 type Framed = EventOfType<"session.next.request.framed">
 
-interface StoredType {
-  readonly type: string
-  readonly version: number
-}
+type StoredType = { readonly type: string; readonly version: number }
 
 /** The session's floor; -1 if it has never been pruned. */
 const selectFloor = (sql: SqlClient.SqlClient, sessionID: SessionID): Query<number> =>

@@ -26,10 +26,7 @@ export interface Lane {
   readonly enter: (key: string, options?: { readonly always: boolean }) => Effect.Effect<LanePlace | undefined>
 }
 
-interface Turn {
-  readonly come: Deferred.Deferred<void>
-  gone: boolean
-}
+type Turn = { readonly come: Deferred.Deferred<void>; gone: boolean }
 
 /** `limit` bounds the places that wait behind the current one. */
 export const makeLane = (limit: number): Lane => {

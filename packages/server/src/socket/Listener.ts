@@ -59,10 +59,7 @@ const finishWithin = "5 seconds"
 const gone = () => new ConnectionClosed({ message: "the connection is closed" })
 
 /** A text to write, or the end of writing (undefined). */
-interface Job {
-  readonly text: string | undefined
-  readonly settle: (written: boolean) => void
-}
+type Job = { readonly text: string | undefined; readonly settle: (written: boolean) => void }
 
 /** Writes the texts of one socket one at a time, so that its buffer never holds more than one. */
 const makeWriter = (socket: Socket) => {

@@ -54,10 +54,7 @@ const blocks: ReadonlyArray<Block> = [
 const anyBegin = /-----BEGIN |\$ANSIBLE_VAULT;|Private-Lines:|name["']?:|login[ \t]/
 
 /** `open`: the block may continue after the text. */
-interface End {
-  readonly at: number
-  readonly open: boolean
-}
+type End = { readonly at: number; readonly open: boolean }
 
 const blockEnd = ({ body, wholeLines }: Block, text: string, index: number): End => {
   body.lastIndex = index

@@ -146,10 +146,7 @@ const anchorPlaces = (search: Search, anchors: ReadonlyArray<string>): Either.Ei
   })
 
 /** Where a hunk goes, and whether its lines are only near those of the file. */
-interface HunkPlace {
-  readonly at: number
-  readonly isNear: boolean
-}
+type HunkPlace = { readonly at: number; readonly isNear: boolean }
 
 const exactly = (at: number): HunkPlace => ({ at, isNear: false })
 

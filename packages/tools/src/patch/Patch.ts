@@ -7,10 +7,7 @@ export const maximumPatchBytes = 1024 * 1024
 const maximumPatchFiles = 100
 
 /** One line of a hunk: kept, removed or added. */
-interface HunkLine {
-  readonly kind: "keep" | "remove" | "add"
-  readonly text: string
-}
+type HunkLine = { readonly kind: "keep" | "remove" | "add"; readonly text: string }
 
 /** Consecutive lines to find in a file and change. */
 export interface Hunk {

@@ -82,10 +82,7 @@ export type Step = { readonly change: number; readonly target: Target } & (
 /** A step with the paths of its file and of its temporary files, through their folder's descriptor. */
 export type PreparedStep = Step & { readonly real: string; readonly temporary: string; readonly original: string }
 
-interface CommitOptions {
-  readonly io: FileOperations
-  readonly hold: LocationFiles["Type"]["hold"]
-}
+type CommitOptions = { readonly io: FileOperations; readonly hold: LocationFiles["Type"]["hold"] }
 
 /** A commit in progress, and what it has created so far. */
 export interface Commit extends CommitOptions {

@@ -316,10 +316,7 @@ export class Story {
   }
 }
 
-interface Node {
-  readonly id: string
-  readonly parentID?: string
-}
+type Node = { readonly id: string; readonly parentID?: string }
 
 /** Deeper branches are not indented further. */
 const deepest = 12
