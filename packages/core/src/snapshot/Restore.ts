@@ -20,7 +20,7 @@ import type { WorkTree } from "./Candidates.ts"
 // Looks at and changes single files of a work tree: follows no link, and replaces a file whole or not at all.
 
 /** Why a path stays as it is. */
-class PathStays extends Data.TaggedError("Left")<{ readonly reason: string }> {}
+class PathStays extends Data.TaggedError("PathStays")<{ readonly reason: string }> {}
 
 const left = (reason: string) => new PathStays({ reason })
 
@@ -237,7 +237,7 @@ export const plan = ({ limits }: StoreOptions, tree: WorkTree, changes: Readonly
   Effect.forEach(changes, (change) =>
     look(tree.root, change.path, limits.fileBytes).pipe(
       Effect.map((found) => decide(change, found, force)),
-      Effect.catchTag("Left", ({ reason }) =>
+      Effect.catchTag("PathStays", ({ reason }) =>
         Effect.succeed<Step>({ change, seen: undefined, outcome: conflict(change.path, reason) })
       )
     )
@@ -271,7 +271,7 @@ const carryOut = (
         )
   return work.pipe(
     Effect.as(outcome),
-    Effect.catchTag("Left", ({ reason }) => Effect.succeed(conflict(path, reason)))
+    Effect.catchTag("PathStays", ({ reason }) => Effect.succeed(conflict(path, reason)))
   )
 }
 
