@@ -113,9 +113,9 @@ const isProxied = (): boolean =>
 const makeFetch = ({ privateAddresses = false }: FetchOptions): typeof globalThis.fetch => {
   const connect = { timeout: 10_000, ...(privateAddresses ? {} : { lookup: publicLookup }) }
   const dispatcher = isProxied() ? new EnvHttpProxyAgent({ connect }) : new Agent({ connect })
-  const request = (input: string, init: object) => fetch(input, { ...init, dispatcher })
+  const request = (input: URL, init: object) => fetch(input, { ...init, dispatcher })
   // undici's Request and Response types differ from the global ones in name only.
-  return sameOrigin(request as unknown as typeof globalThis.fetch)
+  return sameOrigin(request as unknown as (url: URL, init: RequestInit) => Promise<Response>)
 }
 
 /** Why a request failed: the innermost cause, which names the address or the network's fault. */

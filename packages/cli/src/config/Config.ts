@@ -223,9 +223,7 @@ interface Reference {
   readonly description?: string
 }
 
-/**
- * The settings of a configuration; absent ones are undefined. Compatible with `Daybook.Options`, except for `shared`.
- */
+/** The settings of a configuration; absent ones are undefined. Compatible with `Daybook.Options` but for `shared`. */
 export interface Settings {
   readonly compaction?: {
     readonly enabled?: boolean
@@ -312,10 +310,7 @@ const withoutEmpty = ({ at, value }: Parsed): Parsed => ({
   value: isMap(value) ? Object.fromEntries(Object.entries(value).filter(([, section]) => section !== null)) : value
 })
 
-interface Naming {
-  readonly takes: (key: string) => boolean
-  readonly rule: string
-}
+type Naming = { readonly takes: (key: string) => boolean; readonly rule: string }
 
 const names: Naming = { takes: (key) => namePattern.test(key), rule: nameRule }
 

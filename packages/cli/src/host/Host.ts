@@ -1,7 +1,4 @@
-/**
- * Builds the whole runtime on one database, with the environment's providers, the user's configuration and the person at
- * the terminal. Spec: CL-70..CL-73 in specs/cli.md.
- */
+/** Builds the whole runtime on one database, with providers, configuration and terminal. Spec: CL-70..CL-73. */
 import { homedir } from "node:os"
 import { join } from "node:path"
 import { type ConfigError, Effect, Layer, Struct } from "effect"

@@ -175,10 +175,7 @@ interface Due {
   readonly renewed: Deferred.Deferred<OwnerRows.RenewedRow, OwnerLost | LogUnavailable>
 }
 
-/**
- * Renews leases that are due together with one transaction: each commit waits for the disk, and a hundred owners must not
- * cost a hundred commits.
- */
+/** Renews due leases with one transaction: each commit waits for the disk, so owners must not pay one each. */
 const makeRenew = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ownerID: string, leaseMs: number) {
   const scope = yield* Effect.scope
   let due = new Map<SessionID, Due>()
