@@ -3,7 +3,7 @@
  * does not run, and `AbsentParts.ts` names it at the end of the run. With `CI=true` the suite fails instead.
  */
 import { spawnSync } from "node:child_process"
-import { appendFileSync, mkdtempSync, rmSync } from "node:fs"
+import { appendFileSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -59,6 +59,23 @@ const docker = () =>
     return runs(program, ...args)
   }) && inFolder((folder) => runs("/bin/sh", "-c", startsDocker, "sh", folder))
 
+/** The folder of the newest PostgreSQL of Debian; undefined if there is none. */
+export const postgresPrograms = (): string | undefined => {
+  const root = "/usr/lib/postgresql"
+  const versions = existsSync(root)
+    ? readdirSync(root)
+        .map(Number)
+        .toSorted((a, b) => b - a)
+    : []
+  return versions.map((version) => join(root, String(version), "bin")).find((bin) => existsSync(join(bin, "initdb")))
+}
+
+/** Root starts it as the user that its package makes. */
+const postgres = () => {
+  const bin = postgresPrograms()
+  return bin !== undefined && runs(join(bin, "postgres"), "--version") && (!isRoot() || runs("id", "postgres"))
+}
+
 const linux = ["linux"]
 const isRoot = () => process.getuid?.() === 0
 
@@ -97,6 +114,7 @@ const parts = {
   },
   openssl: { name: "OpenSSL", works: () => runs("openssl", "version"), get: "apt-get install openssl" },
   python: { name: "Python", works: () => runs("python3", "--version"), get: "apt-get install python3" },
+  postgres: { name: "PostgreSQL", works: postgres, get: "apt-get install postgresql", needs: linux },
   tmux: { name: "tmux", works: () => runs("tmux", "-V"), get: "apt-get install tmux" }
 } satisfies Record<string, Part>
 

@@ -8,6 +8,7 @@ import type { StoredError } from "../domain/Values.ts"
 import type { LogUnavailable, OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
+import { forUpdate } from "../storage/Dialect.ts"
 import { retryBusy } from "../storage/Transaction.ts"
 import { SessionStore } from "../store/SessionStore.ts"
 import type { StoreError } from "../store/StoreError.ts"
@@ -82,9 +83,9 @@ type OwnerRow = {
   readonly lease_ms: number
 }
 
-export const selectOwners = (sql: SqlClient.SqlClient, sessionIDs: ReadonlyArray<SessionID>) =>
+export const selectOwners = (sql: SqlClient.SqlClient, sessionIDs: ReadonlyArray<SessionID>, locked = false) =>
   sql<OwnerRow>`SELECT session_id, owner_id, owner_epoch, lease_until, lease_beat, lease_ms FROM event_sequence
-    WHERE session_id IN ${sql.in(sessionIDs)}`
+    WHERE session_id IN ${sql.in(sessionIDs)}${locked ? forUpdate(sql) : sql``}`
 
 /** A lease of this length from now on. Only processes of 0.1.0 compare its end with their clocks. */
 export interface Term {

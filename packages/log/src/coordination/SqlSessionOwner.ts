@@ -150,10 +150,10 @@ export interface OwnerOptions {
 const run = <A>(operation: string, effect: Effect.Effect<A, SqlError.SqlError>) =>
   Effect.mapError(retryBusy(effect), unavailable(operation))
 
-/** Reads the row of one session and judges it. */
-const look = (sql: SqlClient.SqlClient, sessionID: SessionID, judge: OwnerRows.Judge) =>
+/** Reads the row of one session and judges it. `locked`: no other process changes it until the transaction ends. */
+const look = (sql: SqlClient.SqlClient, sessionID: SessionID, judge: OwnerRows.Judge, locked = false) =>
   Effect.gen(function* () {
-    const [found] = yield* OwnerRows.selectOwners(sql, [sessionID])
+    const [found] = yield* OwnerRows.selectOwners(sql, [sessionID], locked)
     const standing: OwnerRows.Standing = found === undefined ? "free" : judge(found, yield* Clock.currentTimeNanos)
     return { found, standing }
   })
@@ -261,7 +261,7 @@ const makeAcquire = ({ readSql, sql }: Connections, self: OwnerRows.Self, leaseM
       "claim the session",
       immediately(sql)(
         Effect.gen(function* () {
-          const { found, standing } = yield* look(sql, sessionID, judge)
+          const { found, standing } = yield* look(sql, sessionID, judge, true)
           if (standing !== "free") return { token: undefined, standing, holder: found?.owner_id ?? "" }
           const now = yield* Clock.currentTimeMillis
           const epoch = yield* OwnerRows.takeOwnership(sql, sessionID, self.ownerID, { now, leaseMs })

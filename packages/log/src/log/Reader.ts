@@ -7,6 +7,7 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import { Channel, Chunk, Clock, Effect, Stream } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
+import { newestPosition } from "../storage/Dialect.ts"
 import { retryBusy } from "../storage/Transaction.ts"
 import * as EventLoop from "../support/EventLoop.ts"
 import * as Metrics from "../support/Metrics.ts"
@@ -235,7 +236,7 @@ export const tail =
 
 /** The newest position ever assigned. */
 const lastPosition = (sql: SqlClient.SqlClient) =>
-  sql<{ readonly seq: number }>`SELECT seq FROM sqlite_sequence WHERE name = 'event'`.pipe(
+  sql<{ readonly seq: number }>`SELECT ${newestPosition(sql)} AS seq`.pipe(
     retryBusy,
     Effect.mapError(unavailable("read")),
     Effect.map(([latest]) => latest?.seq ?? 0)

@@ -1,0 +1,122 @@
+/**
+ * A real PostgreSQL of Debian: one server for all workers of a run, and a schema for each test. The first worker that needs
+ * it starts it; it ends with the run, however the run ends.
+ */
+import { execFileSync, spawn } from "node:child_process"
+import { randomUUID } from "node:crypto"
+import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect, Layer } from "effect"
+import Pg from "pg"
+import * as Identifiers from "../../packages/log/src/domain/Identifiers.ts"
+import * as Postgres from "../../packages/postgres/src/Postgres.ts"
+import { postgresPrograms } from "./Parts.ts"
+
+export interface Server {
+  readonly port: number
+  readonly url: string
+}
+
+/** Commits that survive a power cut are the server's own law, so tests do not wait for the disk. */
+const settings = ["listen_addresses=127.0.0.1", "fsync=off", "max_connections=300", "deadlock_timeout=200ms"]
+
+/** Ends the server and removes its folder when the process that began it has ended. */
+const watch = `
+while kill -0 "$1" 2>/dev/null; do sleep 0.5; done
+read -r server < "$2/data/postmaster.pid" && kill -INT "$server"
+while kill -0 "$server" 2>/dev/null; do sleep 0.1; done
+rm -rf "$2"`
+
+/** The server refuses to run as root. */
+const asPostgres = (program: string, ...args: ReadonlyArray<string>): void => {
+  const [command, ...rest] =
+    process.getuid?.() === 0
+      ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", program]
+      : [program]
+  execFileSync(command ?? program, [...rest, ...args], { stdio: "ignore", cwd: "/" })
+}
+
+const id = (flag: string): number => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }))
+
+/** A port that is free now. */
+const freePort = (): number =>
+  Number(
+    execFileSync(process.execPath, [
+      "-e",
+      "const s=require('node:net').createServer().listen(0,'127.0.0.1',()=>{console.log(s.address().port);s.close()})"
+    ]).toString()
+  )
+
+export interface StartOptions {
+  /** Further settings of the server. */
+  readonly settings?: ReadonlyArray<string>
+}
+
+/** Starts a server in a folder. It ends with the process `until`. */
+export const start = (folder: string, until: number, options: StartOptions = {}): Server => {
+  const bin = postgresPrograms()
+  if (bin === undefined) throw new Error("there is no PostgreSQL on this machine")
+  if (process.getuid?.() === 0) chownSync(folder, id("-u"), id("-g"))
+  const data = join(folder, "data")
+  asPostgres(join(bin, "initdb"), "-D", data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync")
+  const port = freePort()
+  const all = [...settings, `port=${port}`, `unix_socket_directories=${folder}`, ...(options.settings ?? [])]
+  asPostgres(
+    join(bin, "pg_ctl"),
+    ...["-D", data, "-w", "-l", join(folder, "log"), "-o", all.map((each) => `-c ${each}`).join(" "), "start"]
+  )
+  spawn("/bin/sh", ["-c", watch, "sh", String(until), folder], { stdio: "ignore", detached: true }).unref()
+  return { port, url: `postgres://postgres@127.0.0.1:${port}/postgres` }
+}
+
+/** The server of this run. */
+const server = (): Server => {
+  const folder = join(tmpdir(), `daybook-postgres-${process.ppid}`)
+  const ready = join(folder, "ready")
+  try {
+    mkdirSync(folder)
+    writeFileSync(ready, JSON.stringify(start(folder, process.ppid)))
+  } catch (cause) {
+    if (!(cause instanceof Error && "code" in cause && cause.code === "EEXIST")) throw cause
+    // Another worker starts it.
+    for (let left = 1_000; left > 0 && !(existsSync(ready) && readFileSync(ready).length > 0); left -= 1) {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50)
+    }
+  }
+  return JSON.parse(readFileSync(ready, "utf8"))
+}
+
+let started: Server | undefined
+
+/** The server of this run, started when it is needed. */
+export const postgres = Effect.sync((): Server => (started ??= server()))
+
+/** Runs statements with a connection of their own. */
+export const query = (url: string, ...texts: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<unknown>> =>
+  Effect.promise(async () => {
+    const client = new Pg.Client({ connectionString: url })
+    await client.connect()
+    try {
+      let rows: ReadonlyArray<unknown> = []
+      for (const text of texts) rows = (await client.query(text)).rows
+      return rows
+    } finally {
+      await client.end()
+    }
+  })
+
+/** The address of the server, and a new schema that is dropped with the scope. */
+export const freshSchema = Effect.flatMap(postgres, ({ url }) =>
+  Effect.acquireRelease(
+    Effect.sync((): Postgres.Config => ({ url, schema: `t_${randomUUID().replaceAll("-", "")}`, connections: 4 })),
+    ({ schema }) => query(url, `DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+  )
+)
+
+/** The event log in a schema, with its connections and identifiers. Two layers are two nodes. */
+export const postgresLogAt = (config: Postgres.Config) =>
+  Postgres.layerLog.pipe(Layer.provideMerge(Layer.mergeAll(Postgres.layerConnections(config), Identifiers.layer)))
+
+/** The event log in a new schema. */
+export const postgresLog = Layer.unwrapScoped(Effect.map(freshSchema, postgresLogAt))
