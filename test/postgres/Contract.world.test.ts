@@ -18,7 +18,7 @@ import * as Postgres from "../../packages/postgres/src/Postgres.ts"
 import { derive, derived, derivedTable } from "../support/Derived.ts"
 import { tableNames } from "../support/Logs.ts"
 import { lacks } from "../support/Parts.ts"
-import { freshSchema, postgresLog, postgresLogAt } from "../support/Postgres.ts"
+import { freshSchema, postgresLog, postgresLogAt, warm, withSettlingClock } from "../support/Postgres.ts"
 
 const shared = Effect.map(freshSchema, (config) =>
   Effect.map(Layer.build(postgresLogAt(config)), (context) => Context.get(context, EventLog))
@@ -44,8 +44,14 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
     name,
     two: Effect.gen(function* () {
       const config = yield* freshSchema
+      yield* withSettlingClock
       const opened = Layer.build(
-        Layer.fresh(Layer.provideMerge(SqlSessionOwner.layer({ leaseMs: 3_000 }), Postgres.layer(config)))
+        Layer.fresh(
+          Layer.provideMerge(
+            SqlSessionOwner.layer({ leaseMs: 3_000 }),
+            Layer.provideMerge(warm, Postgres.layer(config))
+          )
+        )
       )
       // The log's background uses the machine's time: only leases are under test.
       const live = TestServices.provideLive(opened)

@@ -43,7 +43,7 @@ import * as PromptExpander from "./prompt/PromptExpander.ts"
 import * as Templates from "./prompt/Templates.ts"
 import * as HostRequests from "./request/HostRequests.ts"
 import * as SessionRunner from "./runner/SessionRunner.ts"
-import type { Options } from "./RuntimeOptions.ts"
+import type { Options, Place } from "./RuntimeOptions.ts"
 import * as ChildSessions from "./session/ChildSessions.ts"
 import * as Naming from "./session/Naming.ts"
 import * as Questions from "./session/Questions.ts"
@@ -60,7 +60,7 @@ import { ProjectTrust, trustAll } from "./trust/ProjectTrust.ts"
 import * as LocationFiles from "./workspace/LocationFiles.ts"
 import * as ToolOutputStore from "./workspace/ToolOutputStore.ts"
 
-export type { Options } from "./RuntimeOptions.ts"
+export type { Options, Place, Settings } from "./RuntimeOptions.ts"
 
 /** The services of the layer. Log, stores and connections are for readers and for projectors' tables. */
 export type Services =
@@ -105,10 +105,14 @@ const temporaryFolder = Effect.flatMap(FileSystem.FileSystem, (fs) =>
   )
 )
 
+/** The file of the database; undefined if there is none. */
+const fileOf = ({ filename }: Place): string | undefined => (filename === ":memory:" ? undefined : filename)
+
 /** The folder for outputs; undefined for a temporary one. */
-const outputsFolder = ({ filename, toolOutputs }: Options): string | undefined => {
-  if (typeof toolOutputs === "string") return toolOutputs
-  return filename === ":memory:" ? undefined : join(dirname(filename), "tool-output")
+const outputsFolder = (options: Options): string | undefined => {
+  if (typeof options.toolOutputs === "string") return options.toolOutputs
+  const file = fileOf(options)
+  return file === undefined ? undefined : join(dirname(file), "tool-output")
 }
 
 const outputs = (options: Options) => {
@@ -120,14 +124,17 @@ const outputs = (options: Options) => {
 }
 
 /** The folder for snapshots; undefined if none are taken. */
-const snapshotsFolder = ({ filename, snapshots }: Options): string | undefined => {
-  if (snapshots === false) return undefined
-  return snapshots ?? (filename === ":memory:" ? undefined : Snapshots.folderBeside(filename))
+const snapshotsFolder = (options: Options): string | undefined => {
+  if (options.snapshots === false) return undefined
+  const file = fileOf(options)
+  return options.snapshots ?? (file === undefined ? undefined : Snapshots.folderBeside(file))
 }
 
 /** The files of the database. */
-const databaseFiles = ({ filename }: Options) =>
-  filename === ":memory:" ? [] : ["", "-wal", "-shm", "-journal"].map((end) => resolve(`${filename}${end}`))
+const databaseFiles = (options: Options) => {
+  const file = fileOf(options)
+  return file === undefined ? [] : ["", "-wal", "-shm", "-journal"].map((end) => resolve(`${file}${end}`))
+}
 
 const snapshots = (options: Options) => {
   const folder = snapshotsFolder(options)
@@ -262,6 +269,24 @@ const forgetRemoved = Layer.scopedDiscard(
   }).pipe(Effect.catchAllCause((cause) => Effect.logWarning("outputs of removed sessions could not be removed", cause)))
 )
 
+/** Refuses options that the place of the log does not know. */
+const known = ({ database, projectors, retention, search }: Options): Layer.Layer<never, Database.DatabaseError> => {
+  const asked = { projectors: projectors !== undefined, retention: retention !== undefined, search: search === true }
+  const missing = database?.lacks.find((name) => asked[name])
+  if (database === undefined || missing === undefined) return Layer.empty
+  const details = `the option \`${missing}\` is not supported on this database yet: leave it out, or use a file`
+  return Layer.fail(new Database.DatabaseError({ filename: database.name, reason: "not-supported", details }))
+}
+
+/** The connections of the runtime, and the log with its stores over them. */
+const places = (options: Options) => {
+  if (options.database !== undefined) return { connections: options.database.layer, store: options.database.layer }
+  return {
+    connections: Database.layer({ filename: options.filename }),
+    store: Store.layerSql({ projectors: options.projectors ?? [] })
+  }
+}
+
 /**
  * The runtime on one database: `Sessions`, `EventLog`, and the services that a host extends (`HostTools`,
  * `HostContext`). It requires a `ModelResolver`: `Models.layer` of `@daybook/models`, or `layerLanguageModel` around
@@ -279,16 +304,11 @@ const forgetRemoved = Layer.scopedDiscard(
 export const layer = <Extra = never>(
   options: Options<Extra>
 ): Layer.Layer<Services | Extra, Database.DatabaseError | StoreError, ModelResolver> => {
-  const storage = Layer.mergeAll(
-    Database.layer({ filename: options.filename }),
-    Identifiers.layer,
-    agents(options),
-    NodeContext.layer
-  )
+  const { connections, store } = places(options)
+  const storage = Layer.mergeAll(connections, known(options), Identifiers.layer, agents(options), NodeContext.layer)
   // Shared values: a layer used by reference is built once.
   const extensions = Layer.provide(options.extensions ?? none<Extra>(), [HostTools.layer, sandbox(options)])
   const taken = snapshots(options)
-  const store = Store.layerSql({ projectors: options.projectors ?? [] })
   const records = Layer.mergeAll(
     extensions,
     store,

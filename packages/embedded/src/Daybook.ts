@@ -13,8 +13,11 @@ import type { StoreError } from "@daybook/log/store/StoreError"
 import * as Mcp from "@daybook/mcp/Mcp"
 import { builtins } from "@daybook/tools/BuiltinTools"
 
-/** Options of the runtime. Only `filename` is required. */
-export interface Options extends Omit<Runtime.Options<Mcp.Mcp>, "extensions"> {
+/** Options of the runtime. Only `filename` or `database` is required. */
+export type Options = Settings & Runtime.Place
+
+/** The options that do not say where the log is kept. */
+export interface Settings extends Omit<Runtime.Settings<Mcp.Mcp>, "extensions"> {
   /** MCP servers by name. Models get their tools, and prompts mention their resources as `@name:uri`. */
   readonly mcp?: Mcp.McpServers
   /**
@@ -48,7 +51,9 @@ export const layer = ({
   serverStart,
   ...options
 }: Options): Layer.Layer<Services, DatabaseError | StoreError, ModelResolver> => {
-  const beside = (name: string) => (options.filename === ":memory:" ? undefined : join(dirname(options.filename), name))
+  const { filename } = options
+  const beside = (name: string) =>
+    filename === undefined || filename === ":memory:" ? undefined : join(dirname(filename), name)
   const start = { folder: beside("mcp"), tools: beside("mcp-tools"), ...serverStart }
   return Runtime.layer({ builtins, ...options, extensions: Mcp.layer(mcp, start) })
 }

@@ -74,10 +74,11 @@ const storeFresh = async (line: Line, types: Events.Types, fresh: Replay.Fresh):
 
 /** Stores replayed events in the transaction of the context. */
 const store =
-  (types: Events.Types) =>
+  (types: Events.Types, seen: (position: number) => void) =>
   (fresh: Replay.Fresh): Effect.Effect<void, SqlError.SqlError | EventRefused> =>
     Effect.withFiberRuntime(({ currentContext }) => {
       const [connection] = Context.unsafeGet(currentContext, SqlClient.TransactionConnection)
+      seen(fresh.rows.at(-1)?.position ?? 0)
       return Effect.tryPromise({
         try: () => storeFresh(lineOver(connection), types, fresh),
         catch: (thrown) =>
@@ -119,7 +120,7 @@ const make = Effect.gen(function* () {
   yield* Effect.addFinalizer(() => Effect.ignore(sql`DELETE FROM log_writer WHERE writer = ${writer}`))
 
   const tails = Tails.make()
-  const wakes = yield* Wakes.make({ settings, sql, tails, writer })
+  const wakes = yield* Effect.mapError(Wakes.make({ settings, sql, tails, writer }), EventRow.unavailable("be read"))
   const notice = Wakes.notice(settings, writer)
   const commit = Appends.commit({
     line,
@@ -131,7 +132,9 @@ const make = Effect.gen(function* () {
   })
 
   const removed = (sessionID: SessionID) =>
-    Effect.zipRight(run(sql, notice(0, [sessionID])), deleteRows(sql)).pipe(
+    Effect.sync(wakes.removed).pipe(
+      Effect.zipRight(run(sql, notice(0, [sessionID]))),
+      Effect.zipRight(deleteRows(sql)),
       Effect.withClock(Clock.make()),
       Effect.catchAllCause((cause) => Effect.logDebug("a removed session's rows are not deleted yet", cause))
     )
@@ -148,7 +151,7 @@ const make = Effect.gen(function* () {
       sql,
       idAt,
       last: Effect.map(run(sql, Events.lock), ([row]) => Events.numbersOf({ rows: [row], changed: 0 })),
-      store: store(Events.makeTypes())
+      store: store(Events.makeTypes(), wakes.seen)
     },
     removed,
     probe: run(sql, { text: "UPDATE log_head SET position = position" }).pipe(

@@ -8,17 +8,17 @@ import * as Reactivity from "@effect/experimental/Reactivity"
 import * as Migrator from "@effect/sql/Migrator"
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
-import * as Identifiers from "@daybook/log/domain/Identifiers"
 import { anotherBuild, DatabaseError, ReadSql } from "@daybook/log/storage/Database"
 import { immediately, reasonOf } from "@daybook/log/storage/Transaction"
-import { layerStore } from "@daybook/log/Store"
+import type { LogUnavailable } from "@daybook/log/log/EventLog"
+import { type Elsewhere, layerStore, type Services } from "@daybook/log/Store"
 import { Context, Effect, Layer, Predicate, Redacted } from "effect"
 import * as Connections from "./Connections.ts"
 import * as PgEventLog from "./PgEventLog.ts"
 import { default as initial } from "./migrations/0001_initial.ts"
 
 /** Which database to use. */
-export interface Config {
+export interface Settings {
   /** `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with the parameters that `pg` knows. */
   readonly url: string | Redacted.Redacted
   /** The schema of Daybook's tables, made if it does not exist. Default: `daybook`. */
@@ -48,9 +48,12 @@ const nameOf = (url: Redacted.Redacted): string => {
 const refuse = (url: Redacted.Redacted, reason: DatabaseError["reason"], details: string) =>
   new DatabaseError({ filename: nameOf(url), reason, details })
 
-/** The settings of a configuration; fails if it is not valid. */
-const settingsOf = ({ connections = 10, schema = "daybook", url }: Config) => {
-  const secret = Redacted.isRedacted(url) ? url : Redacted.make(url)
+const secretOf = ({ url }: Settings): Redacted.Redacted => (Redacted.isRedacted(url) ? url : Redacted.make(url))
+
+/** Where the connections lead; fails if it is not valid. */
+const settingsOf = (settings: Settings) => {
+  const { connections = 10, schema = "daybook" } = settings
+  const secret = secretOf(settings)
   if (!/^postgres(ql)?:\/\//.test(Redacted.value(secret)) || !URL.canParse(Redacted.value(secret))) {
     return refuse(secret, "cannot-open", "this is not an address; write postgres://USER@HOST:PORT/DATABASE")
   }
@@ -103,9 +106,9 @@ const migrate = (sql: SqlClient.SqlClient, { schema, url }: Connections.Settings
     })
   ).pipe(Effect.provideService(SqlClient.SqlClient, sql))
 
-const open = (config: Config) =>
+const open = (given: Settings) =>
   Effect.gen(function* () {
-    const settings = yield* settingsOf(config)
+    const settings = yield* settingsOf(given)
     const sql = yield* Effect.mapError(
       Effect.tap(Connections.pool(settings), (client) => migrate(client, settings)),
       toDatabaseError(settings)
@@ -118,7 +121,8 @@ const open = (config: Config) =>
   })
 
 /** Opens the database, migrates it, and provides its connections. */
-export const layerConnections = (config: Config) => Layer.provide(Layer.scopedContext(open(config)), Reactivity.layer)
+export const layerConnections = (settings: Settings) =>
+  Layer.provide(Layer.scopedContext(open(settings)), Reactivity.layer)
 
 /** The log over the connections in the context. */
 export const layerLog = PgEventLog.layer
@@ -127,5 +131,26 @@ export const layerLog = PgEventLog.layer
 export const layerSql = Layer.provideMerge(layerStore, layerLog)
 
 /** The log, its stores and the connections. */
-export const layer = (config: Config) =>
-  layerSql.pipe(Layer.provide(Identifiers.layer), Layer.provideMerge(layerConnections(config)))
+export const layer = (settings: Settings): Layer.Layer<Services, DatabaseError | LogUnavailable> =>
+  Layer.provideMerge(layerSql, layerConnections(settings))
+
+/**
+ * A database for the runtime.
+ *
+ * @example
+ * ```ts
+ * import { Daybook } from "@daybook/embedded"
+ * import { Models } from "@daybook/models"
+ * import { Postgres } from "@daybook/postgres"
+ * import { Layer } from "effect"
+ *
+ * export const runtime = Daybook.layer({
+ *   database: Postgres.config({ url: "postgres://daybook@127.0.0.1/daybook" })
+ * }).pipe(Layer.provide(Models.layer))
+ * ```
+ */
+export const config = (settings: Settings): Elsewhere => ({
+  name: nameOf(secretOf(settings)),
+  layer: layer(settings),
+  lacks: ["projectors", "retention", "search"]
+})

@@ -3,6 +3,7 @@
  * the sessions. A poll covers notices that were lost. Spec: PG-9 in specs/postgres.md, LG-12, LG-58 in specs/log.md.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlError from "@effect/sql/SqlError"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { OutsideClock } from "@daybook/log/log/SqlEventLog"
 import type { Commit, Tails } from "@daybook/log/log/Tails"
@@ -41,6 +42,10 @@ const selectEnd = (sql: SqlClient.SqlClient) =>
 export interface Wakes {
   /** Announces this process's commits. */
   readonly announce: (commits: ReadonlyArray<Commit>) => void
+  /** This process stores events up to a position of which the tails are not told. */
+  readonly seen: (position: number) => void
+  /** This process removed a session, and rang its tails. */
+  readonly removed: () => void
 }
 
 /** Where the tails of a log are woken. */
@@ -81,13 +86,12 @@ const listenOnce = ({ settings }: Options, hear: (payload: string | undefined) =
 const again = Schedule.exponential("50 millis", 2).pipe(Schedule.union(Schedule.spaced("2 seconds")), Schedule.jittered)
 
 /** Starts to listen and to poll, in the current scope. */
-export const make = (options: Options): Effect.Effect<Wakes, never, Scope.Scope> =>
+export const make = (options: Options): Effect.Effect<Wakes, SqlError.SqlError, Scope.Scope> =>
   Effect.gen(function* () {
     const { sql, tails } = options
     const clock = yield* OutsideClock
     /** The newest position that the tails were told of. */
-    let known = 0
-    let removals: number | undefined
+    let { position: known, removals } = yield* selectEnd(sql)
     const seen = (position: number) => {
       if (position > known) known = position
     }
@@ -101,7 +105,7 @@ export const make = (options: Options): Effect.Effect<Wakes, never, Scope.Scope>
     )
 
     const look = Effect.map(selectEnd(sql), (end) => {
-      const isNews = end.position > known || end.removals !== (removals ?? end.removals)
+      const isNews = end.position > known || end.removals !== removals
       seen(end.position)
       removals = end.removals
       if (isNews) tails.ringAll()
@@ -114,6 +118,10 @@ export const make = (options: Options): Effect.Effect<Wakes, never, Scope.Scope>
     )
 
     return {
+      seen,
+      removed: () => {
+        removals += 1
+      },
       announce: (commits) => {
         for (const { events } of commits) seen(events.at(-1)?.position ?? 0)
         tails.announce(commits)
