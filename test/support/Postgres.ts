@@ -126,7 +126,7 @@ const counting: Query = function (...given) {
     ended()
     answer(...results)
   }
-  return original.apply(this, given.with(answered, counted))
+  return original.apply(this, [...given].with(answered, counted))
 }
 Object.assign(Pg.Client.prototype, { query: counting })
 

@@ -43,7 +43,7 @@ import * as PromptExpander from "./prompt/PromptExpander.ts"
 import * as Templates from "./prompt/Templates.ts"
 import * as HostRequests from "./request/HostRequests.ts"
 import * as SessionRunner from "./runner/SessionRunner.ts"
-import type { Options, Place } from "./RuntimeOptions.ts"
+import type { DatabaseOptions, Options } from "./RuntimeOptions.ts"
 import * as ChildSessions from "./session/ChildSessions.ts"
 import * as Naming from "./session/Naming.ts"
 import * as Questions from "./session/Questions.ts"
@@ -60,7 +60,7 @@ import { ProjectTrust, trustAll } from "./trust/ProjectTrust.ts"
 import * as LocationFiles from "./workspace/LocationFiles.ts"
 import * as ToolOutputStore from "./workspace/ToolOutputStore.ts"
 
-export type { Options, Place, Settings } from "./RuntimeOptions.ts"
+export type { DatabaseOptions, Options, Settings } from "./RuntimeOptions.ts"
 
 /** The services of the layer. Log, stores and connections are for readers and for projectors' tables. */
 export type Services =
@@ -82,6 +82,8 @@ export type Services =
   | ConsumerStore
   | SqlClient.SqlClient
   | Database.ReadSql
+
+type AnyOptions = Options | DatabaseOptions
 
 /** How long a process keeps a session after its work is done, in milliseconds (EX-O10). */
 const keepMs = 1_000
@@ -106,16 +108,16 @@ const temporaryFolder = Effect.flatMap(FileSystem.FileSystem, (fs) =>
 )
 
 /** The file of the database; undefined if there is none. */
-const fileOf = ({ filename }: Place): string | undefined => (filename === ":memory:" ? undefined : filename)
+const fileOf = ({ filename }: AnyOptions): string | undefined => (filename === ":memory:" ? undefined : filename)
 
 /** The folder for outputs; undefined for a temporary one. */
-const outputsFolder = (options: Options): string | undefined => {
+const outputsFolder = (options: AnyOptions): string | undefined => {
   if (typeof options.toolOutputs === "string") return options.toolOutputs
   const file = fileOf(options)
   return file === undefined ? undefined : join(dirname(file), "tool-output")
 }
 
-const outputs = (options: Options) => {
+const outputs = (options: AnyOptions) => {
   if (options.toolOutputs === false) return ToolOutputStore.layerNothing
   const root = outputsFolder(options)
   return root === undefined
@@ -124,19 +126,19 @@ const outputs = (options: Options) => {
 }
 
 /** The folder for snapshots; undefined if none are taken. */
-const snapshotsFolder = (options: Options): string | undefined => {
+const snapshotsFolder = (options: AnyOptions): string | undefined => {
   if (options.snapshots === false) return undefined
   const file = fileOf(options)
   return options.snapshots ?? (file === undefined ? undefined : Snapshots.folderBeside(file))
 }
 
 /** The files of the database. */
-const databaseFiles = (options: Options) => {
+const databaseFiles = (options: AnyOptions) => {
   const file = fileOf(options)
   return file === undefined ? [] : ["", "-wal", "-shm", "-journal"].map((end) => resolve(`${file}${end}`))
 }
 
-const snapshots = (options: Options) => {
+const snapshots = (options: AnyOptions) => {
   const folder = snapshotsFolder(options)
   if (folder === undefined) return Snapshots.layerNothing
   const outputs = outputsFolder(options)
@@ -159,7 +161,7 @@ const retention = (policy: Retention.Policy) =>
   )
 
 /** The sandbox of child processes; it hides this runtime's files from them. */
-const sandbox = (options: Options) => {
+const sandbox = (options: AnyOptions) => {
   const { sandbox: settings = {}, userFolder } = options
   const own = databaseFiles(options)
   const folders = [outputsFolder(options), snapshotsFolder(options), userFolder]
@@ -168,7 +170,7 @@ const sandbox = (options: Options) => {
 }
 
 /** Expands prompts with the templates of host, user and project, and the extensions' resources. */
-const expander = <Extra>(options: Options, extensions: Layer.Layer<Extra>) =>
+const expander = <Extra>(options: AnyOptions, extensions: Layer.Layer<Extra>) =>
   PromptExpander.layer.pipe(
     Layer.provideMerge(
       Layer.unwrapEffect(
@@ -185,7 +187,7 @@ const expander = <Extra>(options: Options, extensions: Layer.Layer<Extra>) =>
   )
 
 /** Agents of the host, the user's folder and the projects. */
-const agents = (options: Options) =>
+const agents = (options: AnyOptions) =>
   Layer.unwrapEffect(
     Effect.map(SystemContext.ContextSettings, ({ projectConfig, userFolder }) =>
       Agents.layer({ agents: options.agents, userFolder, projectConfig })
@@ -193,7 +195,7 @@ const agents = (options: Options) =>
   ).pipe(Layer.provide(SystemContext.layerContextSettings(options)))
 
 /** The tools of a Location: the host's choice, and those that need their session. */
-const tools = (options: Options) =>
+const tools = (options: AnyOptions) =>
   Effect.zipWith(
     options.builtins ?? Effect.succeed([]),
     SessionTools.make({ questions: options.questions === true, taskDepth: taskDepth(options) }),
@@ -201,7 +203,7 @@ const tools = (options: Options) =>
   )
 
 /** Built once per Location, when a drain first enters it. */
-const locationLayer = (options: Options) =>
+const locationLayer = (options: AnyOptions) =>
   SessionRunner.layer({
     steerBatchLimit: clamp(options.steerBatchLimit, 100, Number.MAX_SAFE_INTEGER),
     budget: options.budget ?? {},
@@ -217,7 +219,7 @@ const locationLayer = (options: Options) =>
   )
 
 /** Limits the depth to the depth of the deepest family. */
-const taskDepth = ({ taskDepth: depth = 3 }: Options) => Math.max(0, Math.min(Math.trunc(depth), deepestFamily))
+const taskDepth = ({ taskDepth: depth = 3 }: AnyOptions) => Math.max(0, Math.min(Math.trunc(depth), deepestFamily))
 
 /** Maximum number of sessions resumed at the same time after startup. */
 const resumedAtOnce = 16
@@ -270,7 +272,7 @@ const forgetRemoved = Layer.scopedDiscard(
 )
 
 /** Refuses options that the place of the log does not know. */
-const known = ({ database, projectors, retention, search }: Options): Layer.Layer<never, Database.DatabaseError> => {
+const known = ({ database, projectors, retention, search }: AnyOptions): Layer.Layer<never, Database.DatabaseError> => {
   const asked = { projectors: projectors !== undefined, retention: retention !== undefined, search: search === true }
   const missing = database?.lacks.find((name) => asked[name])
   if (database === undefined || missing === undefined) return Layer.empty
@@ -279,7 +281,7 @@ const known = ({ database, projectors, retention, search }: Options): Layer.Laye
 }
 
 /** The connections of the runtime, and the log with its stores over them. */
-const places = (options: Options) => {
+const places = (options: AnyOptions) => {
   if (options.database !== undefined) return { connections: options.database.layer, store: options.database.layer }
   return {
     connections: Database.layer({ filename: options.filename }),
@@ -302,7 +304,7 @@ const places = (options: Options) => {
  * ```
  */
 export const layer = <Extra = never>(
-  options: Options<Extra>
+  options: Options<Extra> | DatabaseOptions<Extra>
 ): Layer.Layer<Services | Extra, Database.DatabaseError | StoreError, ModelResolver> => {
   const { connections, store } = places(options)
   const storage = Layer.mergeAll(connections, known(options), Identifiers.layer, agents(options), NodeContext.layer)

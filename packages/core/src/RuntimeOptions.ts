@@ -17,21 +17,19 @@ import type * as ToolRegistry from "./tool/ToolRegistry.ts"
 import type { Trust } from "./trust/ProjectTrust.ts"
 import type * as LocationFiles from "./workspace/LocationFiles.ts"
 
-/** Where the log is kept. */
-export type Place =
-  | {
-      /** Path of the database, or `:memory:` for a store that ends with the layer. */
-      readonly filename: string
-      readonly database?: undefined
-    }
-  | {
-      /** Another place than a file: `Postgres.config` of `@daybook/postgres`. Its folders are those of `:memory:`. */
-      readonly database: Elsewhere
-      readonly filename?: undefined
-    }
+/** Options of the runtime on a file. Only `filename` is required. `Extra` are the services of `extensions`. */
+export interface Options<Extra = never> extends Settings<Extra> {
+  /** Path of the database, or `:memory:` for a store that ends with the layer. */
+  readonly filename: string
+  readonly database?: undefined
+}
 
-/** Options of the runtime. Only `filename` or `database` is required. `Extra` are the services of `extensions`. */
-export type Options<Extra = never> = Settings<Extra> & Place
+/** Options of the runtime on another database. */
+export interface DatabaseOptions<Extra = never> extends Settings<Extra> {
+  /** `Postgres.config` of `@daybook/postgres`. Folders of this machine have the defaults of `:memory:`. */
+  readonly database: Elsewhere
+  readonly filename?: undefined
+}
 
 /** The options that do not say where the log is kept. */
 export interface Settings<Extra = never> {

@@ -13,8 +13,11 @@ import type { StoreError } from "@daybook/log/store/StoreError"
 import * as Mcp from "@daybook/mcp/Mcp"
 import { builtins } from "@daybook/tools/BuiltinTools"
 
-/** Options of the runtime. Only `filename` or `database` is required. */
-export type Options = Settings & Runtime.Place
+/** Options of the runtime on a file. Only `filename` is required. */
+export interface Options extends Settings, Pick<Runtime.Options, "filename" | "database"> {}
+
+/** Options of the runtime on another database. Only `database` is required. */
+export interface DatabaseOptions extends Settings, Pick<Runtime.DatabaseOptions, "filename" | "database"> {}
 
 /** The options that do not say where the log is kept. */
 export interface Settings extends Omit<Runtime.Settings<Mcp.Mcp>, "extensions"> {
@@ -50,7 +53,7 @@ export const layer = ({
   mcp = {},
   serverStart,
   ...options
-}: Options): Layer.Layer<Services, DatabaseError | StoreError, ModelResolver> => {
+}: Options | DatabaseOptions): Layer.Layer<Services, DatabaseError | StoreError, ModelResolver> => {
   const { filename } = options
   const beside = (name: string) =>
     filename === undefined || filename === ":memory:" ? undefined : join(dirname(filename), name)

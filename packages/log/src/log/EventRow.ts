@@ -69,7 +69,8 @@ export const makeEventTypes = (): EventTypes => {
 
 const identityColumn = "(SELECT identity FROM log_identity WHERE one = 1)"
 
-const idColumns = {
+/** That expression, on each database. */
+export const idColumns = {
   sqlite: `coalesce(e.id, printf('evt_%012x%s%010x', e.created, ${identityColumn}, e.position)) AS id`,
   postgres: `coalesce(e.id, 'evt_' || lpad(to_hex(e.created), 12, '0') || ${identityColumn} ||
     lpad(to_hex(e.position), 10, '0')) AS id`
