@@ -5,7 +5,6 @@ import { forking } from "../branches/contract/Forking.ts"
 import { addressing } from "../session/contract/Address.ts"
 import { asking } from "../session/contract/Ask.ts"
 import { creation } from "../session/contract/Create.ts"
-import { deletion } from "../session/contract/Deletion.ts"
 import { execution } from "../session/contract/Execution.ts"
 import { admission } from "../session/contract/Inbox.ts"
 import { inboxBounds } from "../session/contract/InboxBounds.ts"
@@ -39,7 +38,6 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
     stopping,
     asking,
     removal,
-    deletion,
     branching,
     forking,
     recovery

@@ -107,7 +107,7 @@ export const query = (url: string, ...texts: ReadonlyArray<string>): Effect.Effe
     }
   })
 
-type Query = (this: Pg.Client, ...given: ReadonlyArray<unknown>) => unknown
+type Query = (this: Pg.Client, ...given: Array<unknown>) => unknown
 
 /** Statements of this process that are under way. The driver says it nowhere, so its method is replaced. */
 let underWay = 0
@@ -126,7 +126,7 @@ const counting: Query = function (...given) {
     ended()
     answer(...results)
   }
-  return original.apply(this, [...given].with(answered, counted))
+  return original.apply(this, given.with(answered, counted))
 }
 Object.assign(Pg.Client.prototype, { query: counting })
 

@@ -1,6 +1,6 @@
 /**
- * A connection that prepares each text once. `@effect/sql-pg` sends texts without names, and to parse and plan the
- * longer statements of the stores costs more than to run them. Spec: PG-11.
+ * A connection that prepares each text once, and takes every value that SQLite takes. `@effect/sql-pg` sends texts without
+ * names, and to parse and plan the longer statements of the stores costs more than to run them. Spec: PG-11.
  */
 import Pg from "pg"
 
@@ -17,29 +17,43 @@ const nameOf = (text: string): string | undefined => {
   return name
 }
 
+const [greatest, smallest] = ["9223372036854775807", "-9223372036854775808"]
+
+/** A text has no U+0000, and no integer is beyond 64 bits: a caller's cursor or id may be anything. */
+const storable = (value: unknown): unknown => {
+  if (typeof value === "string") return value.includes("\0") ? value.replaceAll("\0", "\uFFFD") : value
+  if (typeof value === "number" && !Number.isSafeInteger(value)) {
+    if (Number.isNaN(value)) return null
+    return value > Number(greatest) ? greatest : value < Number(smallest) ? smallest : value
+  }
+  return Array.isArray(value) ? value.map(storable) : value
+}
+
 /** Gives a statement with parameters the name of its text. */
 export const prepared = (config: Pg.QueryConfig): Pg.QueryConfig => {
-  if (config.name !== undefined || config.values === undefined || config.values.length === 0) return config
-  const name = nameOf(config.text)
-  return name === undefined ? config : { ...config, name }
+  const { values = [] } = config
+  if (values.length === 0) return config
+  const name = config.name ?? nameOf(config.text)
+  const stored = { ...config, values: values.map(storable) }
+  return name === undefined ? stored : { ...stored, name }
 }
 
 type Query = (config: unknown, values?: unknown, callback?: unknown) => unknown
 
+const isStatement = (config: unknown): config is Pg.QueryConfig =>
+  typeof config === "object" && config !== null && !("submit" in config) && "text" in config
+
 export class PoolClient extends Pg.Client {
   constructor(config?: string | Pg.ClientConfig) {
     super(config)
-    // The declared overloads cannot be overridden by one method.
-    const query = this.query.bind(this) as Query
-    const shadowed: { query: Query } = this as never
-    shadowed.query = (config, values, callback) => {
-      if (typeof config === "string") {
-        return Array.isArray(values)
-          ? query(prepared({ text: config, values }), undefined, callback)
-          : query(config, values, callback)
-      }
-      const isPlain = typeof config === "object" && config !== null && !("submit" in config) && "text" in config
-      return query(isPlain ? prepared(config as Pg.QueryConfig) : config, values, callback)
+    const send = this.query.bind(this) as Query
+    const query: Query = (config, values, callback) => {
+      if (isStatement(config)) return send(prepared(config), values, callback)
+      return typeof config === "string" && Array.isArray(values)
+        ? send(prepared({ text: config, values }), undefined, callback)
+        : send(config, values, callback)
     }
+    // One function in place of the declared overloads.
+    Object.assign(this, { query })
   }
 }

@@ -52,13 +52,9 @@ const typeOf = (table: TableName, column: string): string => {
   return table === "session" && json.has(column) ? "json" : "text"
 }
 
-/** A text of PostgreSQL has no U+0000. */
-export const storable = (value: Value): Value =>
-  typeof value === "string" && value.includes("\0") ? value.replaceAll("\0", "\uFFFD") : value
-
 /** Rows as arrays, one for each column. */
 const columnsFrom = (rows: ReadonlyArray<AnyRow>, columns: ReadonlyArray<string>): Array<ReadonlyArray<Value>> =>
-  columns.map((column) => rows.map((row) => storable(row[column] ?? null)))
+  columns.map((column) => rows.map((row) => row[column] ?? null))
 
 const storedName = (table: TableName, column: string): string =>
   table !== "session" && column === "session_id" ? "session" : column
@@ -150,9 +146,9 @@ const updateText = (table: TableName, { add, set }: Omit<Group, "updates">): str
 const update = (table: TableName, { add, set, updates }: Group, keys: SessionKeys): Write => {
   const { key } = tables[table]
   const values = [
-    ...set.map((column) => updates.map((each) => storable(each.set[column] ?? null))),
+    ...set.map((column) => updates.map((each) => each.set[column] ?? null)),
     ...add.map((_, index) => updates.map((each) => each.add[index]?.[1] ?? 0)),
-    ...key.map((column) => updates.map((each) => storable(stored(each.key, keys)[storedName(table, column)] ?? null)))
+    ...key.map((column) => updates.map((each) => stored(each.key, keys)[storedName(table, column)] ?? null))
   ]
   const first = updates[0]?.key ?? {}
   return {
