@@ -7,7 +7,7 @@ import type { Answer, Line, Sent } from "./Connections.ts"
 const Numbers = Schema.Struct({ position: Schema.Int, session: Schema.Int })
 export type Numbers = typeof Numbers.Type
 
-/** Locks the log's head: whoever else appends waits until this transaction ends. */
+/** Locks the log's head: every other append waits until this transaction ends. */
 export const lock: Sent = { text: "SELECT position, session FROM log_head FOR UPDATE" }
 
 const decodeNumbers = Schema.decodeUnknownSync(Numbers)

@@ -42,7 +42,7 @@ const selectEnd = (sql: SqlClient.SqlClient) =>
 export interface Wakes {
   /** Announces this process's commits. */
   readonly announce: (commits: ReadonlyArray<Commit>) => void
-  /** This process stores events up to a position of which the tails are not told. */
+  /** This process stored events up to a position, and rings no tails for them. */
   readonly seen: (position: number) => void
   /** This process removed a session, and rang its tails. */
   readonly removed: () => void
@@ -90,7 +90,7 @@ export const make = (options: Options): Effect.Effect<Wakes, SqlError.SqlError, 
   Effect.gen(function* () {
     const { sql, tails } = options
     const clock = yield* OutsideClock
-    /** The newest position that the tails were told of. */
+    /** The newest position for which tails were rung. */
     let { position: known, removals } = yield* selectEnd(sql)
     const seen = (position: number) => {
       if (position > known) known = position
