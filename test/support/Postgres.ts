@@ -9,7 +9,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { SqlClient } from "@effect/sql"
 import { Chunk, Duration, Effect, Layer, TestClock } from "effect"
-import Pg from "pg"
+import * as Pg from "pg"
 import * as Identifiers from "../../packages/log/src/domain/Identifiers.ts"
 import * as Postgres from "../../packages/postgres/src/Postgres.ts"
 import { postgresPrograms } from "./Parts.ts"
@@ -63,10 +63,8 @@ export const start = (folder: string, until: number, options: StartOptions = {})
   asPostgres(join(bin, "initdb"), "-D", data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync")
   const port = freePort()
   const all = [...settings, `port=${port}`, `unix_socket_directories=${folder}`, ...(options.settings ?? [])]
-  asPostgres(
-    join(bin, "pg_ctl"),
-    ...["-D", data, "-w", "-l", join(folder, "log"), "-o", all.map((each) => `-c ${each}`).join(" "), "start"]
-  )
+  const flags = all.map((each) => `-c ${each}`).join(" ")
+  asPostgres(join(bin, "pg_ctl"), "-D", data, "-w", "-l", join(folder, "log"), "-o", flags, "start")
   spawn("/bin/sh", ["-c", watch, "sh", String(until), folder], { stdio: "ignore", detached: true }).unref()
   return { port, url: `postgres://postgres@127.0.0.1:${port}/postgres` }
 }

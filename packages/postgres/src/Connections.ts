@@ -7,7 +7,7 @@ import type * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlError from "@effect/sql/SqlError"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { Effect, Redacted, type Scope } from "effect"
-import Pg from "pg"
+import * as Pg from "pg"
 import { PoolClient, prepared } from "./PoolClient.ts"
 
 /** Where the database is. */

@@ -2,7 +2,7 @@
  * A connection that prepares each text once, and takes every value that SQLite takes. `@effect/sql-pg` sends texts without
  * names, and to parse and plan the longer statements of the stores costs more than to run them. Spec: PG-11.
  */
-import Pg from "pg"
+import * as Pg from "pg"
 
 /** Texts that are prepared: a connection keeps each. Statements with lists have a text for each length. */
 const most = 400
