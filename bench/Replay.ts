@@ -41,7 +41,7 @@ const bare = (db: Database): number => {
   }
 }
 
-const tail = (events: number) =>
+export const tail = (sessionID: SessionID, events: number) =>
   Effect.flatMap(EventLog, (log) =>
     log.tail({ sessionID }).pipe(
       Stream.take(events),
@@ -125,7 +125,7 @@ export const measure = async (directory: string, events: number, rounds: number)
     Effect.gen(function* () {
       for (let round = 0; round < rounds; round++) {
         bareRates.push(yield* timed(Effect.sync(() => bare(db))))
-        tailRates.push(yield* timed(tail(events)))
+        tailRates.push(yield* timed(tail(sessionID, events)))
         const before = process.cpuUsage()
         readRates.push(yield* timed(read))
         const { system, user } = process.cpuUsage(before)

@@ -3,12 +3,13 @@
  * does not run, and `AbsentParts.ts` names it at the end of the run. With `CI=true` the suite fails instead.
  */
 import { spawnSync } from "node:child_process"
-import { appendFileSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { appendFileSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 import { expect } from "vitest"
 import { type Absence, absencesVariable } from "./AbsentParts.ts"
+import { postgresPrograms } from "./PostgresServer.ts"
 
 export interface Part {
   /** What suites need, in a sentence. */
@@ -58,17 +59,6 @@ const docker = () =>
     const [program = "", ...args] = command.split(" ")
     return runs(program, ...args)
   }) && inFolder((folder) => runs("/bin/sh", "-c", startsDocker, "sh", folder))
-
-/** The folder of the newest PostgreSQL of Debian; undefined if there is none. */
-export const postgresPrograms = (): string | undefined => {
-  const root = "/usr/lib/postgresql"
-  const versions = existsSync(root)
-    ? readdirSync(root)
-        .map(Number)
-        .toSorted((a, b) => b - a)
-    : []
-  return versions.map((version) => join(root, String(version), "bin")).find((bin) => existsSync(join(bin, "initdb")))
-}
 
 /** Root starts it as the user that its package makes. */
 const postgres = () => {

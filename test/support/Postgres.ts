@@ -1,10 +1,9 @@
 /**
- * A real PostgreSQL of Debian: one server for all workers of a run, and a schema for each test. The first worker that needs
- * it starts it; it ends with the run, however the run ends.
+ * A real PostgreSQL: one server for all workers of a run, and a schema for each test. The first worker that needs it starts
+ * it; it ends with the run, however the run ends.
  */
-import { execFileSync, spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
-import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { SqlClient } from "@effect/sql"
@@ -12,62 +11,7 @@ import { Chunk, Duration, Effect, Layer, TestClock } from "effect"
 import * as Pg from "pg"
 import * as Identifiers from "../../packages/log/src/domain/Identifiers.ts"
 import * as Postgres from "../../packages/postgres/src/Postgres.ts"
-import { postgresPrograms } from "./Parts.ts"
-
-export interface Server {
-  readonly port: number
-  readonly url: string
-}
-
-/** Commits that survive a power cut are the server's own law, so tests do not wait for the disk. */
-const settings = ["listen_addresses=127.0.0.1", "fsync=off", "max_connections=300", "deadlock_timeout=200ms"]
-
-/** Ends the server and removes its folder when the process that began it has ended. */
-const watch = `
-while kill -0 "$1" 2>/dev/null; do sleep 0.5; done
-read -r server < "$2/data/postmaster.pid" && kill -INT "$server"
-while kill -0 "$server" 2>/dev/null; do sleep 0.1; done
-rm -rf "$2"`
-
-/** The server refuses to run as root. */
-const asPostgres = (program: string, ...args: ReadonlyArray<string>): void => {
-  const [command, ...rest] =
-    process.getuid?.() === 0
-      ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", program]
-      : [program]
-  execFileSync(command ?? program, [...rest, ...args], { stdio: "ignore", cwd: "/" })
-}
-
-const id = (flag: string): number => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }))
-
-/** A port that is free now. */
-const freePort = (): number =>
-  Number(
-    execFileSync(process.execPath, [
-      "-e",
-      "const s=require('node:net').createServer().listen(0,'127.0.0.1',()=>{console.log(s.address().port);s.close()})"
-    ]).toString()
-  )
-
-export interface StartOptions {
-  /** Further settings of the server. */
-  readonly settings?: ReadonlyArray<string>
-}
-
-/** Starts a server in a folder. It ends with the process `until`. */
-export const start = (folder: string, until: number, options: StartOptions = {}): Server => {
-  const bin = postgresPrograms()
-  if (bin === undefined) throw new Error("there is no PostgreSQL on this machine")
-  if (process.getuid?.() === 0) chownSync(folder, id("-u"), id("-g"))
-  const data = join(folder, "data")
-  asPostgres(join(bin, "initdb"), "-D", data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync")
-  const port = freePort()
-  const all = [...settings, `port=${port}`, `unix_socket_directories=${folder}`, ...(options.settings ?? [])]
-  const flags = all.map((each) => `-c ${each}`).join(" ")
-  asPostgres(join(bin, "pg_ctl"), "-D", data, "-w", "-l", join(folder, "log"), "-o", flags, "start")
-  spawn("/bin/sh", ["-c", watch, "sh", String(until), folder], { stdio: "ignore", detached: true }).unref()
-  return { port, url: `postgres://postgres@127.0.0.1:${port}/postgres` }
-}
+import { type Server, start } from "./PostgresServer.ts"
 
 /** The server of this run. */
 const server = (): Server => {
@@ -75,7 +19,7 @@ const server = (): Server => {
   const ready = join(folder, "ready")
   try {
     mkdirSync(folder)
-    writeFileSync(ready, JSON.stringify(start(folder, process.ppid)))
+    writeFileSync(ready, JSON.stringify(start(folder, process.ppid, ["fsync=off"])))
   } catch (cause) {
     if (!(cause instanceof Error && "code" in cause && cause.code === "EEXIST")) throw cause
     // Another worker starts it.
