@@ -40,7 +40,14 @@ const columns = (rows: number) => {
   const drafts = Workload.events()
   const data = Array.from({ length: rows }, () => JSON.stringify(drafts.next().value))
   const each = (value: (index: number) => number) => data.map((_, index) => value(index))
-  return [each((index) => index), each(() => inserted), each(() => 1), each(() => 1_750_000_000_000), each(() => 7), data]
+  return [
+    each((index) => index),
+    each(() => inserted),
+    each(() => 1),
+    each(() => 1_750_000_000_000),
+    each(() => 7),
+    data
+  ]
 }
 
 /** Inserts rows, so many a transaction. */
