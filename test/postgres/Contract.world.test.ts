@@ -2,6 +2,7 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, TestServices } from "effect"
 import { describe } from "vitest"
+import { approvalContract } from "../contracts/ApprovalContract.ts"
 import {
   consumerContract,
   epochStoreContract,
@@ -11,6 +12,7 @@ import {
   sessionOwnerContract,
   sessionStoreContract
 } from "../contracts/Contracts.ts"
+import * as SqlPermissionStore from "../../packages/core/src/permission/SqlPermissionStore.ts"
 import * as SqlSessionOwner from "../../packages/log/src/coordination/SqlSessionOwner.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Store from "../../packages/log/src/Store.ts"
@@ -39,6 +41,16 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
   sessionStoreContract({ name, layer })
   questionStoreContract({ name, layer })
   epochStoreContract({ name, layer })
+  approvalContract({
+    name,
+    layer: Layer.orDie(Layer.provide(SqlPermissionStore.layer, postgresLog)),
+    place: Effect.map(freshSchema, (settings) =>
+      Layer.provideMerge(
+        SqlPermissionStore.layer,
+        Layer.merge(postgresLogAt(settings), Layer.scopedDiscard(withSettlingClock))
+      )
+    )
+  })
 
   sessionOwnerContract({
     name,

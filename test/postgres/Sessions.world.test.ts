@@ -5,6 +5,7 @@ import { forking } from "../branches/contract/Forking.ts"
 import { addressing } from "../session/contract/Address.ts"
 import { asking } from "../session/contract/Ask.ts"
 import { creation } from "../session/contract/Create.ts"
+import { deciding } from "../session/contract/Decisions.ts"
 import { execution } from "../session/contract/Execution.ts"
 import { admission } from "../session/contract/Inbox.ts"
 import { inboxBounds } from "../session/contract/InboxBounds.ts"
@@ -40,7 +41,8 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
     removal,
     branching,
     forking,
-    recovery
+    recovery,
+    deciding
   ]) {
     contract(runtimes)
   }
