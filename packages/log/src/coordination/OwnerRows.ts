@@ -8,7 +8,7 @@ import type { StoredError } from "../domain/Values.ts"
 import type { LogUnavailable, OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
-import { forUpdate } from "../storage/Dialect.ts"
+import { forUpdate, headsInOrder } from "../storage/Dialect.ts"
 import { retryBusy } from "../storage/Transaction.ts"
 import { SessionStore } from "../store/SessionStore.ts"
 import type { StoreError } from "../store/StoreError.ts"
@@ -131,7 +131,7 @@ export const renewLeases = (
   { leaseMs, now }: Term
 ) =>
   sql<RenewedRow>`UPDATE event_sequence SET lease_until = ${now + leaseMs}, lease_beat = lease_beat + 1
-    WHERE session_id IN ${sql.in(sessionIDs)} AND owner_id = ${ownerID}
+    WHERE ${headsInOrder(sql, sql`session_id IN ${sql.in(sessionIDs)} AND owner_id = ${ownerID}`)}
     RETURNING session_id, owner_epoch, interrupt_epoch, interrupt_activity`
 
 /** Asks the owner to stop everything, or one activity. */

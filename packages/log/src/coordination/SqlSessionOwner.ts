@@ -80,7 +80,9 @@ const makeKeptSessions = Effect.fnUntraced(function* (
   const releaseAll = (all: ReadonlyArray<readonly [SessionID, Kept]>) =>
     Effect.suspend(() => {
       for (const [id] of all) kept.delete(id)
-      const each = Effect.forEach(all, ([id, { token }]) => OwnerRows.releaseOwnership(sql, id, token), {
+      // In the order of ids, in which every transaction locks several heads.
+      const ordered = all.toSorted(([a], [b]) => (a < b ? -1 : 1))
+      const each = Effect.forEach(ordered, ([id, { token }]) => OwnerRows.releaseOwnership(sql, id, token), {
         discard: true
       })
       return all.length === 0 ? Effect.void : Effect.ignoreLogged(run("release the sessions", immediately(sql)(each)))

@@ -85,6 +85,15 @@ export const lockLog = (sql: Sql): Effect.Effect<unknown, SqlError.SqlError> =>
 /** Locks the selected rows until the transaction ends. SQLite's write transactions are alone. */
 export const forUpdate = (sql: Sql): Statement.Fragment => either(sql, " FOR UPDATE", "")
 
+/**
+ * Restricts an update of heads to those that `where` selects, and locks them in the order in which an append locks several
+ * (PG-12).
+ */
+export const headsInOrder = (sql: Sql, where: Statement.Fragment): Statement.Fragment =>
+  isPostgres(sql)
+    ? sql`session IN (SELECT session FROM event_sequence WHERE ${where} ORDER BY session_id FOR UPDATE)`
+    : where
+
 /** The text with parameters as the database writes them. */
 export const placed = (sql: Sql, text: string): string => (isPostgres(sql) ? numbered(text) : text)
 
