@@ -1,21 +1,22 @@
 /** What the log on PostgreSQL does when connections break, the server is away, and nodes start together. */
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Queue, Redacted, Stream } from "effect"
+import { Clock, Context, Effect, Fiber, Layer, Queue, Redacted, Stream } from "effect"
 import { describe } from "vitest"
 import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import * as Daybook from "../../packages/embedded/src/Daybook.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { OutsideClock } from "../../packages/log/src/log/SqlEventLog.ts"
 import * as Doctor from "../../packages/log/src/maintenance/Doctor.ts"
 import * as Rebuild from "../../packages/log/src/maintenance/Rebuild.ts"
 import { atOnce } from "../../packages/log/src/retention/Pace.ts"
 import * as Prune from "../../packages/log/src/retention/Prune.ts"
 import * as Search from "../../packages/log/src/search/SqlSearch.ts"
 import * as Postgres from "../../packages/postgres/src/Postgres.ts"
-import { begin, readAll, renamed, session } from "../support/Logs.ts"
+import { begin, foreign, readAll, renamed, session } from "../support/Logs.ts"
 import { lacks } from "../support/Parts.ts"
 import { freshSchema, query } from "../support/Postgres.ts"
 import * as ScriptedModel from "../support/ScriptedModel.ts"
-import * as Proxy from "./support/Proxy.ts"
+import * as LossyProxy from "./support/Proxy.ts"
 
 const node = (settings: Postgres.Settings) => Layer.build(Postgres.layer(settings))
 
@@ -24,7 +25,7 @@ const addressOf = ({ url }: Postgres.Settings): string => (Redacted.isRedacted(u
 /** A node behind a proxy. */
 const behindProxy = Effect.gen(function* () {
   const settings = yield* freshSchema
-  const proxy = yield* Proxy.make(addressOf(settings))
+  const proxy = yield* LossyProxy.make(addressOf(settings))
   const context = yield* node({ ...settings, url: proxy.url })
   return { settings, proxy, context, log: Context.get(context, EventLog) }
 })
@@ -90,6 +91,45 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
         yield* Context.get(other, EventLog).append(id, [renamed("c")])
         assert.strictEqual(yield* Queue.take(seen), 3)
       })
+  )
+
+  it.scopedLive("PG-9: a notice wakes a tail on another node, which looks for itself no second time", () =>
+    Effect.gen(function* () {
+      const settings = yield* freshSchema
+      const writer = yield* node(settings)
+      const live = Clock.make()
+      const stopped = new Proxy(live, {
+        get: (target, property) => (property === "sleep" ? () => Effect.never : Reflect.get(target, property))
+      })
+      const reader = yield* Effect.provideService(node(settings), OutsideClock, stopped)
+      const id = session()
+      yield* Effect.provide(begin(id), writer)
+      const seen = yield* Queue.unbounded<number>()
+      const tail = Context.get(reader, EventLog).tail({ sessionID: id })
+      yield* Effect.forkScoped(Stream.runForEach(tail, ({ seq }) => Queue.offer(seen, seq)))
+      assert.strictEqual(yield* Queue.take(seen), 0)
+      for (const seq of [1, 2, 3]) {
+        yield* Context.get(writer, EventLog).append(id, [renamed(`${seq}`)])
+        assert.strictEqual(yield* Queue.take(seen), seq)
+      }
+    })
+  )
+
+  it.scopedLive("PG-9: a tail finds what another node stored without a notice", () =>
+    Effect.gen(function* () {
+      const settings = yield* freshSchema
+      const [writer, reader] = [yield* node(settings), yield* node(settings)]
+      const [source, id] = [yield* node(yield* freshSchema), session()]
+      yield* Effect.provide(begin(id, 1), source)
+      const events = yield* Effect.provide(foreign(id), source)
+      yield* Context.get(writer, EventLog).replay(events.slice(0, 1))
+      const seen = yield* Queue.unbounded<number>()
+      const tail = Context.get(reader, EventLog).tail({ sessionID: id })
+      yield* Effect.forkScoped(Stream.runForEach(tail, ({ seq }) => Queue.offer(seen, seq)))
+      assert.strictEqual(yield* Queue.take(seen), 0)
+      yield* Context.get(writer, EventLog).replay(events.slice(1))
+      assert.strictEqual(yield* Queue.take(seen), 1)
+    })
   )
 
   it.scopedLive("PG-3: positions of two nodes have no gaps", () =>
