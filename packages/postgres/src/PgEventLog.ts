@@ -118,6 +118,8 @@ const make = Effect.gen(function* () {
   let commits = 0
   yield* Effect.mapError(run(sql, Events.mark(writer, commits)), EventRow.unavailable("be written"))
   yield* Effect.addFinalizer(() => Effect.ignore(sql`DELETE FROM log_writer WHERE writer = ${writer}`))
+  // Of nodes that were killed. A log that is idle for longer writes its row again.
+  yield* Effect.ignore(sql`DELETE FROM log_writer WHERE time_updated < now() - interval '30 days'`)
 
   const tails = Tails.make()
   const wakes = yield* Effect.mapError(Wakes.make({ settings, sql, tails, writer }), EventRow.unavailable("be read"))
