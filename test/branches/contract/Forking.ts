@@ -11,7 +11,7 @@ import { allUserTexts, eventTypes, newSession, type Runtimes, say, scene, userTe
 import { fill, pruned, turns } from "../../support/Pruning.ts"
 import { callParts, calls, failure, says, ScriptedModel } from "../../support/ScriptedModel.ts"
 
-export const forking = ({ runtime }: Runtimes) => {
+export const forking = ({ lacks = [], runtime }: Runtimes) => {
   const exchange = Effect.fnUntraced(function* (sessionID: SessionID, prompt: string, answer: string) {
     const sessions = yield* Sessions
     const model = yield* ScriptedModel
@@ -174,7 +174,8 @@ export const forking = ({ runtime }: Runtimes) => {
       })
     )
 
-    suite(
+    const pruning = lacks.includes("retention") ? () => {} : suite
+    pruning(
       "HP-34: a history whose events were pruned is not forked, and leaves no session",
       Effect.gen(function* () {
         const { id, sessions } = yield* scene()

@@ -1,5 +1,4 @@
 /** Prompting for the settled answer: IB-50..IB-56 in specs/sessions.md. */
-import { copyFileSync, existsSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
@@ -9,11 +8,20 @@ import { MessageID, type SessionID } from "../../../packages/log/src/domain/Iden
 import type { PromptInput } from "../../../packages/log/src/domain/Values.ts"
 import { draft } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
-import { eventTypes, newSession, type Runtimes, say, scene, temporaryFolder, userTexts } from "../../support/Harness.ts"
+import {
+  eventTypes,
+  leaveFile,
+  newSession,
+  type Runtimes,
+  say,
+  scene,
+  temporaryFolder,
+  userTexts
+} from "../../support/Harness.ts"
 import { giveFileTo, goneOwner } from "../../support/Owners.ts"
 import { callParts, calls, finish, ref, says, ScriptedModel, streams, textParts } from "../../support/ScriptedModel.ts"
 
-export const asking = ({ open, runtime }: Runtimes) => {
+export const asking = ({ give = giveFileTo, leave = leaveFile, open, runtime }: Runtimes) => {
   const ask = (
     sessionID: SessionID,
     prompt: PromptInput,
@@ -134,11 +142,10 @@ export const asking = ({ open, runtime }: Runtimes) => {
         const { id } = yield* newSession()
         yield* say(id, "hi", { id: "msg_q" })
         yield* (yield* ScriptedModel).request
-        for (const suffix of ["", "-wal"])
-          if (existsSync(filename + suffix)) copyFileSync(filename + suffix, copy + suffix)
+        yield* leave(filename, copy)
         return id
       }).pipe(Effect.provide(process))
-      yield* giveFileTo(copy, goneOwner)
+      yield* give(copy, goneOwner)
       const lost = yield* Effect.provide(refused(id, "hi", "msg_q"), runtime({ filename: copy }))
       assert.deepInclude(lost, { _tag: "PromptUnanswered", reason: "interrupted" })
       assert.strictEqual(lost instanceof PromptUnanswered ? lost.error?.type : undefined, "process.ended")

@@ -135,7 +135,10 @@ export const paging = ({ runtime }: Runtimes) => {
       const sql = yield* SqlClient.SqlClient
       for (let index = 0; index < 17; index += 1) yield* sessions.create({ id: `ses_${index}`, location })
       // Only three different times.
-      yield* sql`UPDATE session SET time_updated = 1000 + (length(id) * 7 + unicode(substr(id, -1))) % 3`
+      yield* Effect.forEach(
+        Array.from({ length: 17 }, (_, index) => index),
+        (index) => sql`UPDATE session SET time_updated = ${1000 + ((index * 7) % 3)} WHERE id = ${`ses_${index}`}`
+      )
       const rows = yield* sql<{ readonly id: string }>`SELECT id FROM session ORDER BY time_updated DESC, id DESC`
       for (const limit of [1, 4, 17, 100]) {
         const found: Array<string> = []
