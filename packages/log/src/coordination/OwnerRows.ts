@@ -9,7 +9,7 @@ import type { LogUnavailable, OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { isPostgres } from "../storage/Dialect.ts"
-import { rows, type Steps } from "../storage/Steps.ts"
+import { change, rows, type Steps } from "../storage/Steps.ts"
 import { retryBusy } from "../storage/Transaction.ts"
 import { SessionStore } from "../store/SessionStore.ts"
 import type { StoreError } from "../store/StoreError.ts"
@@ -107,8 +107,8 @@ export function* takeOwnership(sessionID: SessionID, ownerID: string, { leaseMs,
 const mine = (sql: SqlClient.SqlClient, sessionID: SessionID, { epoch, ownerID }: OwnerToken) =>
   sql`session_id = ${sessionID} AND owner_id = ${ownerID} AND owner_epoch = ${epoch}`
 
-export const releaseOwnership = (sessionID: SessionID, { epoch, ownerID }: OwnerToken): Steps<ReadonlyArray<object>> =>
-  rows(
+export const releaseOwnership = (sessionID: SessionID, { epoch, ownerID }: OwnerToken): Steps<void> =>
+  change(
     "UPDATE event_sequence SET owner_id = NULL, lease_until = 0 WHERE session_id = ? AND owner_id = ? AND owner_epoch = ?",
     [sessionID, ownerID, epoch]
   )

@@ -14,6 +14,8 @@ import { immediately } from "./Transaction.ts"
 interface Statement {
   readonly text: string
   readonly parameters: Parameters
+  /** Whether it returns rows. */
+  readonly returns: boolean
 }
 
 /** The statements of a write, and its result. It may run again. */
@@ -21,14 +23,23 @@ export type Steps<A> = Generator<Statement, A, ReadonlyArray<unknown>>
 
 /** One statement. `Row` has the columns that the text returns. */
 export function* rows<Row>(text: string, parameters: Parameters): Steps<ReadonlyArray<Row>> {
-  const found: ReadonlyArray<unknown> = yield { text, parameters }
+  const found: ReadonlyArray<unknown> = yield { text, parameters, returns: true }
   // The text names the columns.
   return found as ReadonlyArray<Row>
 }
 
-const atOnce = <A>({ all }: Statements, steps: Steps<A>): A => {
+/** One statement that returns no rows. */
+export function* change(text: string, parameters: Parameters): Steps<void> {
+  yield { text, parameters, returns: false }
+}
+
+const atOnce = <A>({ all, run }: Statements, steps: Steps<A>): A => {
   let step = steps.next([])
-  while (step.done !== true) step = steps.next(all(step.value.text, step.value.parameters))
+  while (step.done !== true) {
+    const { parameters, returns, text } = step.value
+    if (!returns) run(text, parameters)
+    step = steps.next(returns ? all(text, parameters) : [])
+  }
   return step.value
 }
 
