@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { classifyError } from "../../packages/core/src/model/ProviderError.ts"
 import { failing, lasting, passing, tooLong } from "./contract/Failures.ts"
 import { answer, at, connect, only, secret, textOf, tool } from "./support/Client.ts"
@@ -43,10 +43,7 @@ describe("chat completions", () => {
         tools: [tool("read")]
       })
       assert.strictEqual(textOf(parts), "Hello")
-      assert.deepStrictEqual(
-        only(parts, "finish").map((part) => part.reason),
-        ["stop"]
-      )
+      assert.deepStrictEqual(only(parts, "finish").map(Struct.get("reason")), ["stop"])
       const [request] = server.received
       assert.strictEqual(request?.path, "/v1/chat/completions")
       assert.strictEqual(request?.headers.authorization, `Bearer ${secret}`)

@@ -2,7 +2,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Exit, Layer, Scope, TestClock } from "effect"
+import { Context, Effect, Exit, Layer, Scope, Struct, TestClock } from "effect"
 import { PermissionStore } from "../../packages/core/src/permission/PermissionStore.ts"
 import * as SqlPermissionStore from "../../packages/core/src/permission/SqlPermissionStore.ts"
 import { folderIdentity } from "../../packages/log/src/support/FolderIdentity.ts"
@@ -64,10 +64,7 @@ it.layer(approvals)("saved approvals", (it) => {
       for (const definition of definitions) {
         const approval = definition === undefined ? edit : { ...edit, definition }
         const saved = yield* store.save(folder, [approval], source)
-        assert.deepStrictEqual(
-          saved.map((each) => each.definition),
-          [definition]
-        )
+        assert.deepStrictEqual(saved.map(Struct.get("definition")), [definition])
       }
       assert.lengthOf(yield* store.list(folder), 3)
     })
@@ -126,10 +123,7 @@ it.layer(approvals)("saved approvals", (it) => {
         const error = yield* Effect.flip(effect)
         assert.include(error.message, "looking at their folder")
       }
-      assert.notInclude(
-        (yield* store.listAll).map((saved) => saved.folder),
-        gone
-      )
+      assert.notInclude((yield* store.listAll).map(Struct.get("folder")), gone)
     })
   )
 
