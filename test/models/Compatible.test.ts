@@ -68,6 +68,20 @@ describe("chat completions", () => {
     })
   )
 
+  it.scopedLive("MD-26: an answer of thinking alone goes back with an empty text", () =>
+    Effect.gen(function* () {
+      const { model, server } = yield* connect("openai-compatible", qwen, hello)
+      yield* answer(model, {
+        prompt: [
+          { role: "user", content: "Hi" },
+          { role: "assistant", content: [{ type: "reasoning", text: "Hm." }] },
+          { role: "user", content: "And?" }
+        ]
+      })
+      assert.strictEqual(at(server.received[0]?.body, "messages", 1, "content"), "")
+    })
+  )
+
   it.scopedLive("MD-26: reasoning, calls in parallel and their results travel both ways", () =>
     Effect.gen(function* () {
       const { model, server } = yield* connect(
