@@ -40,6 +40,20 @@ export const say = (
   options: { readonly delivery?: "steer" | "queue"; readonly resume?: boolean; readonly id?: string } = {}
 ) => Effect.flatMap(Sessions, (sessions) => sessions.prompt({ sessionID, prompt: { text }, ...options }))
 
+/** Answers a prompt with a text, and waits until the session's work is done. */
+export const answerTo = Effect.fnUntraced(function* (sessionID: SessionID, text: string, answer: string) {
+  yield* (yield* ScriptedModel.ScriptedModel).answer(ScriptedModel.says(answer))
+  yield* say(sessionID, text)
+  yield* (yield* Sessions).wait(sessionID)
+})
+
+/** Answers a prompt with a text, and returns the request when the session's work is done. */
+export const exchange = (sessionID: SessionID, text: string, answer: string) =>
+  Effect.zipRight(
+    answerTo(sessionID, text, answer),
+    Effect.flatMap(ScriptedModel.ScriptedModel, (model) => model.request)
+  )
+
 /** The services of the runtime of `open`. */
 export type Opened = Layer.Layer.Success<ReturnType<typeof runtime>>
 

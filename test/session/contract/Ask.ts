@@ -1,7 +1,7 @@
 /** Prompting for the settled answer: IB-50..IB-56 in specs/sessions.md. */
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Context, Effect, Fiber } from "effect"
 import { PromptUnanswered } from "../../../packages/core/src/session/Answer.ts"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { MessageID, type SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
@@ -118,17 +118,11 @@ export const asking = ({ give = giveFileTo, leave = leaveFile, open, runtime }: 
       const [one, two] = [yield* open({ filename }), yield* open({ filename })]
       const { id } = yield* Effect.provide(newSession(), one)
       const first = yield* Effect.fork(Effect.provide(ask(id, { text: "hi" }, { id: "msg_q" }), one))
-      yield* Effect.provide(
-        Effect.flatMap(ScriptedModel, (model) => model.request),
-        one
-      )
+      yield* Context.get(one, ScriptedModel).request
       const again = yield* Effect.fork(Effect.provide(ask(id, { text: "hi" }, { id: "msg_q" }), two))
       const idle = Effect.flatMap(Sessions, (sessions) => sessions.wait(id))
       yield* Effect.provide(idle, two)
-      yield* Effect.provide(
-        Effect.flatMap(ScriptedModel, (model) => model.answer(says("hello"))),
-        one
-      )
+      yield* Context.get(one, ScriptedModel).answer(says("hello"))
       assert.deepStrictEqual(yield* Fiber.join(again), yield* Fiber.join(first))
     })
   )
@@ -192,10 +186,7 @@ export const asking = ({ give = giveFileTo, leave = leaveFile, open, runtime }: 
         ]
         const [one, two] = [yield* open({ filename, agents }), yield* open({ filename, agents: agents.slice(0, 1) })]
         const { id } = yield* Effect.provide(newSession(), one)
-        yield* Effect.provide(
-          Effect.flatMap(Sessions, (sessions) => sessions.switchAgent(id, "mine")),
-          one
-        )
+        yield* Context.get(one, Sessions).switchAgent(id, "mine")
         yield* Effect.gen(function* () {
           assert.deepInclude(yield* refused(id, "hi", "msg_q"), { _tag: "AgentNotFound", agent: "mine" })
           const waiting = yield* Effect.flatMap(Sessions, (sessions) => sessions.inbox(id))

@@ -1,12 +1,13 @@
 /** What a dead process leaves, and who goes on with it: TU-13, WK-6 at the facade. A copied file is a dead process's. */
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Context, Effect, Struct } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import * as Daybook from "../../../packages/embedded/src/Daybook.ts"
 import * as OwnerRows from "../../../packages/log/src/coordination/OwnerRows.ts"
 import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import {
+  answerTo,
   eventTypes,
   leaveFile,
   newSession,
@@ -48,10 +49,7 @@ export const recovery = ({ give = giveFileTo, leave = leaveFile, open, runtime }
         const sessions = yield* Sessions
         const model = yield* ScriptedModel
         const before = yield* eventTypes(id)
-        assert.deepStrictEqual(
-          (yield* sessions.interrupted).map((session) => session.id),
-          [id]
-        )
+        assert.deepStrictEqual((yield* sessions.interrupted).map(Struct.get("id")), [id])
         assert.deepStrictEqual(yield* sessions.active, [])
         assert.strictEqual((yield* sessions.inbox(id)).length, 1)
         // Resuming says how the last activity ended, continues it, and then takes what waits.
@@ -261,17 +259,8 @@ export const recovery = ({ give = giveFileTo, leave = leaveFile, open, runtime }
         }),
         one
       )
-      yield* Effect.provide(
-        Effect.flatMap(Sessions, (sessions) => sessions.wait(id)),
-        two
-      )
-      assert.strictEqual(
-        yield* Effect.provide(
-          Effect.flatMap(ScriptedModel, ({ pending }) => pending),
-          two
-        ),
-        0
-      )
+      yield* Context.get(two, Sessions).wait(id)
+      assert.strictEqual(yield* Context.get(two, ScriptedModel).pending, 0)
     })
   )
 
@@ -314,9 +303,7 @@ export const recovery = ({ give = giveFileTo, leave = leaveFile, open, runtime }
       const location = { directory: yield* temporaryFolder }
       for (const text of ["one", "two"]) {
         const { id } = yield* sessions.create({ id: "ses_again", location })
-        yield* model.answer(says("hello"))
-        yield* say(id, text)
-        yield* sessions.wait(id)
+        yield* answerTo(id, text, "hello")
         assert.deepStrictEqual(userTexts(yield* model.request), [text])
         if (text === "one") yield* sessions.remove(id)
       }

@@ -1,7 +1,7 @@
 /** Stopping one activity by its id, and settling what a dead process left: EX-E9, EX-E10 in specs/execution.md. */
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Chunk, Effect, Fiber, Option, Stream } from "effect"
+import { Chunk, Context, Effect, Fiber, Option, Stream, Struct } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { SessionOwner } from "../../../packages/log/src/coordination/SessionOwner.ts"
 import { ActivityID, MessageID, type SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
@@ -202,23 +202,11 @@ export const stopping = ({ lacks = [], open, runtime }: Runtimes) => {
       for (let round = 0; round < 5; round += 1) {
         const { id } = yield* Effect.provide(newSession(), one)
         const after = yield* Effect.provide(left(id), one)
-        const settled = yield* Effect.forEach(
-          processes,
-          (process) =>
-            Effect.provide(
-              Effect.flatMap(Sessions, (sessions) => sessions.settle(id)),
-              process
-            ),
-          { concurrency: "unbounded" }
-        )
+        const settled = yield* Effect.forEach(processes, (process) => Context.get(process, Sessions).settle(id), {
+          concurrency: "unbounded"
+        })
         assert.strictEqual(settled.filter((did) => did).length, 1)
-        assert.strictEqual(
-          yield* Effect.provide(
-            Effect.flatMap(EventLog, (log) => log.latest(id)),
-            one
-          ),
-          after + 3
-        )
+        assert.strictEqual(yield* Context.get(one, EventLog).latest(id), after + 3)
       }
     }).pipe(hastily)
   )
@@ -251,10 +239,7 @@ export const stopping = ({ lacks = [], open, runtime }: Runtimes) => {
       assert.isFalse(yield* sessions.settle(id))
       yield* sessions.rename(id, "after")
       const events = Chunk.toReadonlyArray(yield* Fiber.join(written))
-      assert.deepStrictEqual(
-        events.map(({ type }) => type),
-        ["session.created", "session.next.renamed"]
-      )
+      assert.deepStrictEqual(events.map(Struct.get("type")), ["session.created", "session.next.renamed"])
       assert.isTrue(Option.isNone(yield* (yield* SessionOwner).foreign(id)))
     }).pipe(Effect.provide(runtime()))
   )
