@@ -5,6 +5,7 @@
  */
 import { Schema } from "effect"
 import { JsonRecord } from "@daybook/log/domain/Json"
+import { optional } from "@daybook/log/support/Optional"
 
 // Names the session logs that Daybook reads.
 
@@ -14,8 +15,6 @@ import { JsonRecord } from "@daybook/log/domain/Json"
  */
 export const Dialect = Schema.Literal("pi", "xcsh", "omp", "thread", "claude-code", "codex")
 export type Dialect = typeof Dialect.Type
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
 export const RecordPlace = Schema.Struct({
   /** Counts from 1. */
