@@ -287,3 +287,7 @@ export const atOnce = <A>(
     throw thrown
   }
 }
+
+/** The value of a pragma. */
+export const pragma = (sql: SqlClient.SqlClient, name: string) =>
+  Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
