@@ -1,4 +1,5 @@
 /** The deltas of an answer: what arrives together is published together, and what is heard is what is stored. */
+import type { Response } from "@effect/ai"
 import { assert, it } from "@effect/vitest"
 import { Chunk, Effect, Stream } from "effect"
 import type { LiveEvent } from "../../packages/log/src/events/SessionEvents.ts"
@@ -11,15 +12,18 @@ it.scoped("EX-780: deltas of one text that arrive together are one delta; those 
     const { id, model, sessions } = yield* scene()
     const heard: Array<LiveEvent> = []
     yield* (yield* EventLog).hear(id, () => (event) => heard.push(event))
-    const text = (id: string, delta: string) => ({ type: "text-delta" as const, id, delta })
-    yield* model.answer(
-      Stream.fromChunks(
-        Chunk.make({ type: "text-start" as const, id: "a" }, { type: "text-start" as const, id: "b" }),
-        Chunk.make(text("a", "Hel"), text("a", "lo"), text("b", "and "), text("a", " you"), text("a", ".")),
-        Chunk.make(text("b", "more")),
-        Chunk.make({ type: "text-end" as const, id: "a" }, { type: "text-end" as const, id: "b" }, finish())
-      )
-    )
+    type Part = Response.StreamPartEncoded
+    const text = (id: string, delta: string): Part => ({ type: "text-delta", id, delta })
+    const chunks: ReadonlyArray<ReadonlyArray<Part>> = [
+      [
+        { type: "text-start", id: "a" },
+        { type: "text-start", id: "b" }
+      ],
+      [text("a", "Hel"), text("a", "lo"), text("b", "and "), text("a", " you"), text("a", ".")],
+      [text("b", "more")],
+      [{ type: "text-end", id: "a" }, { type: "text-end", id: "b" }, finish()]
+    ]
+    yield* model.answer(Stream.fromChunks(...chunks.map((parts) => Chunk.fromIterable(parts))))
     yield* say(id, "Begin.", { resume: false })
     yield* sessions.resume(id)
     assert.deepStrictEqual(
