@@ -13,9 +13,15 @@ import * as Identifiers from "../../packages/log/src/domain/Identifiers.ts"
 import * as Postgres from "../../packages/postgres/src/Postgres.ts"
 import { type Server, start } from "./PostgresServer.ts"
 
+/** When the run's process started: process ids are used again. */
+const startOf = (pid: number): string =>
+  readFileSync(`/proc/${pid}/stat`, "latin1")
+    .replace(/^.*\) /s, "")
+    .split(" ")[19] ?? ""
+
 /** The server of this run. */
 const server = (): Server => {
-  const folder = join(tmpdir(), `daybook-postgres-${process.ppid}`)
+  const folder = join(tmpdir(), `daybook-postgres-${process.ppid}-${startOf(process.ppid)}`)
   const ready = join(folder, "ready")
   try {
     mkdirSync(folder)

@@ -29,13 +29,12 @@ while kill -0 "$server" 2>/dev/null; do sleep 0.1; done
 rm -rf "$2"`
 
 /** The server refuses to run as root. */
-const asPostgres = (program: string, ...args: ReadonlyArray<string>): void => {
-  const [command, ...rest] =
-    process.getuid?.() === 0
-      ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", program]
-      : [program]
-  execFileSync(command ?? program, [...rest, ...args], { stdio: "ignore", cwd: "/" })
-}
+const asPostgres = (program: string, ...args: ReadonlyArray<string>): readonly [string, Array<string>] =>
+  process.getuid?.() === 0
+    ? ["setpriv", ["--reuid=postgres", "--regid=postgres", "--clear-groups", program, ...args]]
+    : [program, [...args]]
+
+const quietly = { stdio: "ignore", cwd: "/" } as const
 
 const id = (flag: string): number => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }))
 
@@ -48,17 +47,34 @@ const freePort = (): number =>
     ]).toString()
   )
 
-/** Starts a server in a folder, with further settings. It ends with the process `until`. */
-export const start = (folder: string, until: number, further: ReadonlyArray<string> = []): Server => {
+const program = (name: string): string => {
   const bin = postgresPrograms()
   if (bin === undefined) throw new Error("there is no PostgreSQL on this machine")
+  return join(bin, name)
+}
+
+const control = (folder: string, ...words: ReadonlyArray<string>) =>
+  asPostgres(program("pg_ctl"), "-D", join(folder, "data"), "-w", "-l", join(folder, "log"), ...words)
+
+/** Ends every process of the server at once, as a crash does, and starts it again: it recovers from its log. */
+export const crash = (folder: string): Promise<void> =>
+  new Promise((resolve) => {
+    spawn(...control(folder, "-m", "immediate", "restart"), quietly).once("close", () => resolve())
+  })
+
+/** Ends the server. */
+export const stop = (folder: string): void => void execFileSync(...control(folder, "-m", "immediate", "stop"), quietly)
+
+/** Starts a server in a folder, with further settings. It ends with the process `until`. */
+export const start = (folder: string, until: number, further: ReadonlyArray<string> = []): Server => {
   if (process.getuid?.() === 0) chownSync(folder, id("-u"), id("-g"))
   const data = join(folder, "data")
-  asPostgres(join(bin, "initdb"), "-D", data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync")
+  const how = ["-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync"]
+  execFileSync(...asPostgres(program("initdb"), "-D", data, ...how), quietly)
   const port = freePort()
   const all = [...settings, `port=${port}`, "unix_socket_directories=", ...further]
   const flags = all.map((each) => `-c ${each}`).join(" ")
-  asPostgres(join(bin, "pg_ctl"), "-D", data, "-w", "-l", join(folder, "log"), "-o", flags, "start")
+  execFileSync(...control(folder, "-o", flags, "start"), quietly)
   spawn("/bin/sh", ["-c", watch, "sh", String(until), folder], { stdio: "ignore", detached: true }).unref()
   return { port, url: `postgres://postgres@127.0.0.1:${port}/postgres` }
 }

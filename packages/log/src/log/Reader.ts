@@ -7,7 +7,7 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import { Channel, Chunk, Clock, Effect, Predicate, Schedule, Stream } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
-import { newestPosition } from "../storage/Dialect.ts"
+import { isPostgres, newestPosition } from "../storage/Dialect.ts"
 import { retryBusy } from "../storage/Transaction.ts"
 import * as EventLoop from "../support/EventLoop.ts"
 import * as Metrics from "../support/Metrics.ts"
@@ -155,7 +155,6 @@ const [pageLength, fewestRows, mostRows] = [1_048_576, 64, 1024]
 const rowsAfter = ({ length, read }: Page): number =>
   length === 0 ? pageSize : Math.max(fewestRows, Math.min(mostRows, Math.floor((pageLength * read) / length)))
 
-/** A tail waits while the database does not answer (PG-14). */
 const isAway = (error: unknown): boolean =>
   Predicate.isTagged(error, "LogUnavailable") && Predicate.hasProperty(error, "reason") && error.reason === "away"
 
@@ -163,6 +162,12 @@ const untilBack = Schedule.exponential("50 millis", 2).pipe(
   Schedule.union(Schedule.spaced("2 seconds")),
   Schedule.jittered
 )
+
+/** Waits while a database on the other side of a connection does not answer (PG-14). A file is always there. */
+const untilThere = <E>(sql: SqlClient.SqlClient, next: Following<E, never>["next"]): Following<E, never>["next"] =>
+  isPostgres(sql)
+    ? (after, incarnation, most) => Effect.retry(next(after, incarnation, most), { schedule: untilBack, while: isAway })
+    : next
 
 /**
  * Reads pages to the end, emits the seam once, then waits for the events of commits, or looks again. The tail moves when
@@ -178,13 +183,10 @@ const pullsOf = <E, Item>(tail: Tail, following: Following<E, Item>) => {
   /** Reads the next page. `then` follows the last one. */
   const look = (then: () => Pulls): Pulls => {
     const next = EventLoop.sharing(
-      Effect.retry(
-        Effect.suspend(() => {
-          tail.look()
-          return following.next(cursor, incarnation, rows)
-        }),
-        { schedule: untilBack, while: isAway }
-      )
+      Effect.suspend(() => {
+        tail.look()
+        return following.next(cursor, incarnation, rows)
+      })
     )
     return Channel.flatMap(Channel.fromEffect(next), (page) => {
       ;({ cursor, incarnation } = page)
@@ -239,7 +241,7 @@ export const tail =
       sessionID,
       start: cursorOf(after, -1),
       incarnation,
-      next: (after, incarnation, most) => page(sql, { sessionID, after, incarnation }, most),
+      next: untilThere(sql, (after, incarnation, most) => page(sql, { sessionID, after, incarnation }, most)),
       seam
     })
 
@@ -262,7 +264,7 @@ export const feed =
       tails,
       start,
       check,
-      next: (after, _, most) => feedPage(sql, after, most),
+      next: untilThere(sql, (after, _, most) => feedPage(sql, after, most)),
       seam: noMarker
     })
   }
