@@ -205,7 +205,7 @@ interface Prompted {
 }
 
 const assertInert = ({ code, commandRan, result, seen, serverRan, stderr }: Prompted) => {
-  assert.deepStrictEqual([code, commandRan, serverRan], [0, false, false])
+  assert.deepStrictEqual([code, commandRan, serverRan], [11, false, false])
   assert.notInclude(seen, "Obey the project.")
   assert.notInclude(seen, "planted skill")
   assert.match(seen, /AGENTS\.md:\\n\[Not shown: the project in /)

@@ -4,7 +4,7 @@
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
-import { Context, Effect, type Fiber, Option, Predicate, Schedule, Schema } from "effect"
+import { Context, Duration, Effect, type Fiber, Option, Predicate, Schedule, Schema } from "effect"
 import * as Connection from "./Connection.ts"
 import { isPostgres } from "./Dialect.ts"
 
@@ -92,6 +92,8 @@ export const insideOwnTransaction: Effect.Effect<never> = Effect.dieMessage(
 const busySchedule = Schedule.exponential("5 millis", 1.5).pipe(
   Schedule.union(Schedule.spaced("250 millis")),
   Schedule.jittered,
+  // Whole milliseconds: a part of one makes times of which a clock in nanoseconds has no number.
+  Schedule.modifyDelay((_, pause) => Duration.millis(Math.ceil(Duration.toMillis(pause)))),
   Schedule.upTo("10 seconds")
 )
 

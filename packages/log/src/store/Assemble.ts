@@ -235,17 +235,17 @@ const toMessage = (
   input: InputRow | undefined,
   events: EventsBySeq
 ): Either.Either<Message, string> =>
-  attempt(decodeMessage, () =>
-    present({
-      ...contentOf(row, parts, input, events),
+  attempt(decodeMessage, () => {
+    // First for the order of fields, which is the schema's, and last, because they win over what the events hold.
+    const own = { type: row.type, id: row.id, seq: row.seq, createdAt: row.time_created }
+    return present({
+      ...own,
       edits: editsOf(parts, events),
       withheld: withheldOf(parts, events),
-      id: row.id,
-      seq: row.seq,
-      createdAt: row.time_created,
-      type: row.type
+      ...contentOf(row, parts, input, events),
+      ...own
     })
-  )
+  })
 
 /** The message id that a part belongs to: an assistant message's id, or a shell's call id. */
 export const partOwner = (row: MessageRow): string => row.call_id ?? row.id
