@@ -45,7 +45,7 @@ layer(served())("a client in python", (it) => {
         const file = join(folder, "events.jsonl")
         yield* begin(id, 150)
         const cutter = yield* Cutter.make(url, (connection, request) =>
-          request.includes("/openapi.json") ? undefined : 2_000 + ((connection * 7_919) % 9_000)
+          request.includes("/openapi.json") ? undefined : 1_500 + ((connection * 7_919) % 5_000)
         )
         for (const [index, until] of [1, 40, 41, 120, 151, 170, 200].entries()) {
           const before = index === 0 ? [] : Array.from({ length: 10 }, (_, n) => renamed(`${index}.${n} "ü" \u2028 😀`))

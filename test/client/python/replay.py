@@ -6,7 +6,7 @@ Written from /openapi.json and specs/http.md alone, with the standard library. U
 
 FILE gets one event per line. FILE.state has the cursor behind the last complete line and the length of FILE up to there, and
 is replaced atomically: whatever was written after it is cut off at the next start, and read again from the cursor.
-Prints the number of events so far after each of them.
+Prints the number of events so far at the start, and after each of them.
 """
 
 import http.client
@@ -87,6 +87,7 @@ def read(url, token, copy):
 
 def main(base, session, path):
     copy, token = Copy(path), os.environ["DAYBOOK_TOKEN"]
+    print(copy.count, flush=True)
     url, delay = None, 0.05
     while True:
         before = copy.count
