@@ -18,7 +18,7 @@ const inlinePictures = (markdown) => {
 export default defineConfig({
   title: "Daybook",
   description: "Durable sessions for AI agents",
-  lastUpdated: false,
+  head: [["link", { rel: "icon", href: "data:," }]],
   srcExclude: ["public/**"],
   // TypeDoc and `scripts/reference.mjs` write these files; they are not pages.
   ignoreDeadLinks: [/^\/(?:api\/index|openapi\.json)/],
