@@ -83,7 +83,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
   ],
   shell: ["domain", "output", "policy", "transport", "session", "checkpoint", "record", ".", "mcp", "host", "agent"],
   transcript: ["row", "fold"],
-  files: ["layout", "disk", "context", "render", "record", "session", "export", "verify", "thread"],
+  files: ["layout", "disk", "context", "render", "record", "session", "export", "verify"],
   formats: [
     "conversation",
     "lines",

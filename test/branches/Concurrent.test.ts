@@ -6,7 +6,6 @@ import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { newSession, open, temporaryFolder } from "../support/Harness.ts"
-import { hastily } from "../support/HastyClock.ts"
 import { message, readAll } from "../support/Logs.ts"
 
 const rounds = 2
@@ -49,5 +48,5 @@ it.scopedLive(
         }
       }
       assert.isAbove(moved, 0)
-    }).pipe(hastily)
+    })
 )

@@ -1,8 +1,8 @@
 import { AnthropicTool } from "@effect/ai-anthropic"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Stream } from "effect"
-import { classifyError } from "../../packages/core/src/model/ProviderError.ts"
-import { answer, at, connect, only, secret, stream, textOf, tool } from "./support/Client.ts"
+import { Effect } from "effect"
+import { failing, lasting, passing, tooLong } from "./contract/Failures.ts"
+import { answer, at, connect, only, secret, textOf, tool } from "./support/Client.ts"
 import { events, refusal } from "./support/Server.ts"
 
 const opus = { id: "claude-opus-5-5" }
@@ -442,107 +442,28 @@ describe("Anthropic", () => {
       })
   )
 
-  const failures = [
-    [
-      "429 with retry-after",
-      refusal(
-        429,
-        { type: "error", error: { type: "rate_limit_error", message: "slow down" } },
-        { "retry-after": "7" }
-      ),
-      { retryable: true, overflow: false, statusCode: 429, retryAfterMs: 7000 }
-    ],
-    [
-      "500",
-      refusal(500, { type: "error", error: { type: "api_error", message: "oops" } }),
-      { retryable: true, overflow: false, statusCode: 500 }
-    ],
-    [
-      "529",
-      refusal(529, { type: "error", error: { type: "overloaded_error", message: "Overloaded" } }),
-      { retryable: true, overflow: false, statusCode: 529 }
-    ],
-    [
-      "401",
-      refusal(401, { type: "error", error: { type: "authentication_error", message: `invalid x-api-key ${secret}` } }),
-      { retryable: false, overflow: false, statusCode: 401 }
-    ],
-    [
-      "an overflow",
-      refusal(400, {
-        type: "error",
-        error: { type: "invalid_request_error", message: "prompt is too long: 9 tokens > 8 maximum" }
-      }),
-      { retryable: false, overflow: true, statusCode: 400 }
-    ],
-    [
-      "a cut connection",
-      {
-        ...events(start(), block(0, { type: "text", text: "" }), delta(0, { type: "text_delta", text: "Hel" })),
-        ending: "cut" as const
-      },
-      { retryable: true, overflow: false }
-    ],
-    [
-      "a polite but early end",
-      events(start(), block(0, { type: "text", text: "" })),
-      { retryable: true, overflow: false }
-    ],
-    ["a chunk that is not JSON", { chunks: ["data: {oops\n\n"] }, { retryable: true, overflow: false }]
-  ] as const
-  for (const [name, reply, expected] of failures) {
-    it.scopedLive(`MD-16: ${name} is a typed error that says what it means, without the key`, () =>
-      Effect.gen(function* () {
-        const { model, server } = yield* connect("anthropic", opus, reply)
-        const error = yield* Effect.flip(answer(model, { prompt: "go" }))
-        const failure = classifyError(error)
-        for (const [field, value] of Object.entries(expected)) assert.strictEqual(at(failure, field), value, field)
-        assert.notInclude(
-          `${error.message} ${JSON.stringify(error)} ${String(error)} ${JSON.stringify(failure)}`,
-          secret
-        )
-        assert.strictEqual(server.received.length, 1)
-      })
-    )
-  }
-
-  it.scopedLive("MD-17: an error event within the answer is an error part", () =>
-    Effect.gen(function* () {
-      const { model } = yield* connect(
-        "anthropic",
-        opus,
-        events(start(), { type: "error", error: { type: "overloaded_error", message: `Overloaded ${secret}` } })
-      )
-      const [part] = only(yield* answer(model, { prompt: "go" }), "error")
-      const failure = classifyError(part?.error)
-      assert.isTrue(failure.retryable)
-      assert.notInclude(JSON.stringify(part), secret)
-    })
-  )
-
-  it.scopedLive("MD-18: an interruption closes the connection", () =>
-    Effect.gen(function* () {
-      const { model, server } = yield* connect("anthropic", opus, {
-        ...events(start(), block(0, { type: "text", text: "" }), delta(0, { type: "text_delta", text: "Hel" })),
-        ending: "silence"
-      })
-      const begun = yield* Deferred.make<void>()
-      const fiber = yield* stream(model, { prompt: "go" }).pipe(
-        Stream.runForEach((part) => (part.type === "text-delta" ? Deferred.succeed(begun, undefined) : Effect.void)),
-        Effect.fork
-      )
-      yield* Deferred.await(begun)
-      yield* Fiber.interrupt(fiber)
-      yield* server.abandoned
-    })
-  )
-
-  it.scopedLive("MD-16: a server that is not there is a typed, retryable error", () =>
-    Effect.gen(function* () {
-      const { model } = yield* Effect.scoped(connect("anthropic", opus))
-      const error = yield* Effect.flip(answer(model, { prompt: "go" }))
-      assert.strictEqual(error._tag, "HttpRequestError")
-      assert.isTrue(classifyError(error).retryable)
-    })
-  )
+  const said = events(start(), block(0, { type: "text", text: "" }), delta(0, { type: "text_delta", text: "Hel" }))
+  const error = (type: string, message: string) => ({ type: "error", error: { type, message } })
+  failing({
+    api: "anthropic",
+    ...opus,
+    failures: {
+      "429 with retry-after": [
+        refusal(429, error("rate_limit_error", "slow down"), { "retry-after": "7" }),
+        { ...passing, retryAfterMs: 7000 }
+      ],
+      "500": [refusal(500, error("api_error", "oops")), passing],
+      "529": [refusal(529, error("overloaded_error", "Overloaded")), passing],
+      "401": [refusal(401, error("authentication_error", `invalid x-api-key ${secret}`)), lasting],
+      "an overflow": [
+        refusal(400, error("invalid_request_error", "prompt is too long: 9 tokens > 8 maximum")),
+        tooLong
+      ],
+      "a cut connection": [{ ...said, ending: "cut" }, passing],
+      "a polite but early end": [events(start(), block(0, { type: "text", text: "" })), passing],
+      "a chunk that is not JSON": [{ chunks: ["data: {oops\n\n"] }, passing]
+    },
+    errorParts: { "an error event": [events(start(), error("overloaded_error", `Overloaded ${secret}`)), passing] },
+    begun: said
+  })
 })

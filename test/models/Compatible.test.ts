@@ -1,8 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Stream } from "effect"
+import { Effect } from "effect"
 import { classifyError } from "../../packages/core/src/model/ProviderError.ts"
-import { answer, at, connect, only, secret, stream, textOf, tool } from "./support/Client.ts"
-import { chunks, refusal } from "./support/Server.ts"
+import { failing, lasting, passing, tooLong } from "./contract/Failures.ts"
+import { answer, at, connect, only, secret, textOf, tool } from "./support/Client.ts"
+import { chunks, refusal, type Reply } from "./support/Server.ts"
 
 const qwen = { id: "qwen/qwen3:8b" }
 
@@ -250,99 +251,41 @@ describe("chat completions", () => {
     )
   }
 
-  const failures = [
-    [
-      "429 with retry-after",
-      refusal(429, { error: { message: "slow down" } }, { "retry-after": "3" }),
-      { retryable: true, overflow: false, statusCode: 429, retryAfterMs: 3000 }
-    ],
-    ["500", refusal(500, { error: "model runner has crashed" }), { retryable: true, overflow: false, statusCode: 500 }],
-    [
-      "401",
-      refusal(401, { error: { message: `bad key ${secret}` } }),
-      { retryable: false, overflow: false, statusCode: 401 }
-    ],
-    [
-      "an overflow of llama.cpp",
-      refusal(400, {
-        error: {
-          code: 400,
-          type: "exceed_context_size_error",
-          message: "the request exceeds the available context size"
-        }
-      }),
-      { retryable: false, overflow: true, statusCode: 400 }
-    ],
-    [
-      "an overflow of vLLM",
-      refusal(400, { object: "error", message: "This model's maximum context length is 4096 tokens.", code: 400 }),
-      { retryable: false, overflow: true, statusCode: 400 }
-    ],
-    [
-      "an overflow of Ollama",
-      refusal(400, { error: "input length exceeds the context length" }),
-      { retryable: false, overflow: true, statusCode: 400 }
-    ],
-    ["a chunk that is not JSON", { chunks: ["data: {oops\n\n"] }, { retryable: true, overflow: false }],
-    [
-      "a cut connection",
-      {
-        ...chunks(chunk({ content: "Hel" })),
-        chunks: [`data: ${JSON.stringify(chunk({ content: "Hel" }))}\n\n`],
-        ending: "cut" as const
-      },
-      { retryable: true, overflow: false }
-    ]
-  ] as const
-  for (const [name, reply, expected] of failures) {
-    it.scopedLive(`MD-16: ${name} is a typed error that says what it means, without the key`, () =>
-      Effect.gen(function* () {
-        const { model, server } = yield* connect("openai-compatible", qwen, reply)
-        const error = yield* Effect.flip(answer(model, { prompt: "go" }))
-        const failure = classifyError(error)
-        for (const [field, value] of Object.entries(expected)) assert.strictEqual(at(failure, field), value, field)
-        assert.notInclude(
-          `${error.message} ${JSON.stringify(error)} ${String(error)} ${JSON.stringify(failure)}`,
-          secret
-        )
-        assert.strictEqual(server.received.length, 1)
-      })
-    )
-  }
-
-  const errorParts = [
-    [
-      "an error event",
-      chunks(chunk({ content: "x" }), { error: { code: 500, message: "slot failed", type: "server_error" } }),
-      { retryable: true, overflow: false }
-    ]
-  ] as const
-  for (const [name, reply, expected] of errorParts) {
-    it.scopedLive(`MD-17: ${name} within the answer is an error part`, () =>
-      Effect.gen(function* () {
-        const { model } = yield* connect("openai-compatible", qwen, reply)
-        const [part] = only(yield* answer(model, { prompt: "go" }), "error")
-        assert.deepInclude(classifyError(part?.error), expected)
-      })
-    )
-  }
-
-  for (const when of ["before the headers", "while the answer streams"]) {
-    it.scopedLive(`MD-18: an interruption ${when} closes the connection`, () =>
-      Effect.gen(function* () {
-        const { model, server } = yield* connect("openai-compatible", qwen, {
-          chunks: when === "before the headers" ? [] : [`data: ${JSON.stringify(chunk({ content: "Hel" }))}\n\n`],
-          ending: "silence"
-        })
-        const begun = yield* Deferred.make<void>()
-        const fiber = yield* stream(model, { prompt: "go" }).pipe(
-          Stream.runForEach((part) => (part.type === "text-delta" ? Deferred.succeed(begun, undefined) : Effect.void)),
-          Effect.fork
-        )
-        yield* when === "before the headers" ? server.arrived : Deferred.await(begun)
-        yield* Fiber.interrupt(fiber)
-        yield* server.abandoned
-      })
-    )
-  }
+  const said: Reply = { chunks: chunks(chunk({ content: "Hel" })).chunks.slice(0, 1) }
+  failing({
+    api: "openai-compatible",
+    ...qwen,
+    failures: {
+      "429 with retry-after": [
+        refusal(429, { error: { message: "slow down" } }, { "retry-after": "3" }),
+        { ...passing, retryAfterMs: 3000 }
+      ],
+      "500": [refusal(500, { error: "model runner has crashed" }), passing],
+      "401": [refusal(401, { error: { message: `bad key ${secret}` } }), lasting],
+      "an overflow of llama.cpp": [
+        refusal(400, {
+          error: {
+            code: 400,
+            type: "exceed_context_size_error",
+            message: "the request exceeds the available context size"
+          }
+        }),
+        tooLong
+      ],
+      "an overflow of vLLM": [
+        refusal(400, { object: "error", message: "This model's maximum context length is 4096 tokens.", code: 400 }),
+        tooLong
+      ],
+      "an overflow of Ollama": [refusal(400, { error: "input length exceeds the context length" }), tooLong],
+      "a chunk that is not JSON": [{ chunks: ["data: {oops\n\n"] }, passing],
+      "a cut connection": [{ ...said, ending: "cut" }, passing]
+    },
+    errorParts: {
+      "an error event": [
+        chunks(chunk({ content: "x" }), { error: { code: 500, message: "slot failed", type: "server_error" } }),
+        passing
+      ]
+    },
+    begun: said
+  })
 })

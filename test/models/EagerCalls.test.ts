@@ -161,6 +161,17 @@ describe("names of tools on the wire", () => {
     })
   )
 
+  it.scopedLive("MD-792: a name that does not begin with a letter is offered after one, and called by its own", () =>
+    Effect.gen(function* () {
+      const { body, calls } = yield* firstCalls("anthropic", calling.anthropic("tool_21st_magic"), ["21st_magic"])
+      assert.deepStrictEqual(
+        calls.map(({ name }) => name),
+        ["21st_magic"]
+      )
+      assert.strictEqual(at(body, "tools", 0, "name"), "tool_21st_magic")
+    })
+  )
+
   const bad = ["server.tool", "no such tool!", "x".repeat(200)]
   const wireNames = ["server_tool", "no_such_tool_", "x".repeat(64)]
   const namesIn: Readonly<Record<Api, (body: unknown) => unknown>> = {

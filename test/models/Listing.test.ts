@@ -54,6 +54,17 @@ describe("the window in /models", () => {
     ["LM Studio", { id: "m", max_context_length: 131_072, loaded_context_length: 8_192 }, 8_192],
     ["Groq", { id: "m", context_window: 131_072 }, 131_072],
     ["Mistral", { id: "m", max_context_length: 262_144 }, 262_144],
+    [
+      "Copilot",
+      { id: "m", capabilities: { limits: { max_context_window_tokens: 200_000, max_prompt_tokens: 128_000 } } },
+      128_000
+    ],
+    ["Hugging Face", { id: "m", providers: [{ context_length: 131_072 }, { context_length: 40_960 }] }, 40_960],
+    ["DeepInfra", { id: "m", metadata: { context_length: 163_840, pricing: { input_tokens: 1 } } }, 163_840],
+    ["Novita", { id: "m", context_size: 65_536, input_token_price_per_m: 5 }, 65_536],
+    ["Venice", { id: "m", model_spec: { availableContextTokens: 32_768 } }, 32_768],
+    ["Poe", { id: "m", context_window: { context_length: 200_000, max_output_tokens: 8_192 } }, 200_000],
+    ["TabbyAPI", { id: "m", parameters: { max_seq_len: 16_384, max_batch_size: 1 } }, 16_384],
     ["a gateway that writes texts", { id: "m", context_length: "65536" }, 65_536]
   ] as const)("MD-730: %s states it", ([, entry, window]) =>
     Effect.gen(function* () {
@@ -90,6 +101,18 @@ describe("the window in /models", () => {
     })
   )
 
+  it.scopedLive("MD-731: a router of llama.cpp is asked for the model, which is not loaded for that", () =>
+    Effect.gen(function* () {
+      const list = models({ id: "a/m", owned_by: "llamacpp" }, { id: "n", owned_by: "llamacpp" })
+      const server = yield* serving({
+        "/v1/models": list,
+        "/props": { role: "router", default_generation_settings: { n_ctx: 0 } },
+        "/props?model=a%2Fm&autoload=false": { default_generation_settings: { n_ctx: 65_536 } }
+      })
+      assert.strictEqual(yield* contextOf(server, "a/m"), 65_536)
+    })
+  )
+
   it.scopedLive.each([
     [
       "LM Studio",
@@ -98,7 +121,8 @@ describe("the window in /models", () => {
       4_096
     ],
     ["LiteLLM", "/model/info", { data: [{ model_name: "m", model_info: { max_input_tokens: 200_000 } }] }, 200_000],
-    ["TGI", "/info", { model_id: "m", max_total_tokens: 16_384 }, 16_384]
+    ["TGI", "/info", { model_id: "m", max_total_tokens: 16_384 }, 16_384],
+    ["KoboldCpp", "/api/extra/true_max_context_length", { value: 8_192 }, 8_192]
   ] as const)("MD-731: %s states it at an address of its own", ([, path, answer, window]) =>
     Effect.gen(function* () {
       const server = yield* serving({ "/v1/models": models({ id: "m" }, { id: "n" }), [path]: answer })

@@ -1,8 +1,8 @@
 import { Tool } from "@effect/ai"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Schema, Stream } from "effect"
-import { classifyError } from "../../packages/core/src/model/ProviderError.ts"
-import { answer, at, connect, only, secret, stream, textOf, tool } from "./support/Client.ts"
+import { Effect, Schema } from "effect"
+import { failing, lasting, passing, tooLong } from "./contract/Failures.ts"
+import { answer, at, connect, only, secret, textOf, tool } from "./support/Client.ts"
 import { events, refusal } from "./support/Server.ts"
 
 const terra = { id: "gpt-6.1-terra" }
@@ -359,97 +359,40 @@ describe("OpenAI", () => {
     })
   )
 
-  const failures = [
-    [
-      "429 with retry-after",
-      refusal(429, { error: { code: "rate_limit_exceeded", message: "slow down" } }, { "retry-after-ms": "1500" }),
-      { retryable: true, overflow: false, statusCode: 429, retryAfterMs: 1500 }
-    ],
-    [
-      "500",
-      refusal(500, { error: { message: "oops", type: "server_error" } }),
-      { retryable: true, overflow: false, statusCode: 500 }
-    ],
-    [
-      "401",
-      refusal(401, { error: { message: `Incorrect API key provided: ${secret}` } }),
-      { retryable: false, overflow: false, statusCode: 401 }
-    ],
-    [
-      "an overflow",
-      refusal(400, {
-        error: { code: "context_length_exceeded", message: "Your input exceeds the context window of this model." }
-      }),
-      { retryable: false, overflow: true, statusCode: 400 }
-    ],
-    [
-      "a cut connection",
-      { ...events(created, message("added"), textDelta("Hel")), ending: "cut" as const },
-      { retryable: true, overflow: false }
-    ],
-    [
-      "a polite but early end",
-      events(created, message("added"), textDelta("Hel")),
-      { retryable: true, overflow: false }
-    ]
-  ] as const
-  for (const [name, reply, expected] of failures) {
-    it.scopedLive(`MD-16: ${name} is a typed error that says what it means, without the key`, () =>
-      Effect.gen(function* () {
-        const { model, server } = yield* connect("openai", terra, reply)
-        const error = yield* Effect.flip(answer(model, { prompt: "go" }))
-        const failure = classifyError(error)
-        for (const [field, value] of Object.entries(expected)) assert.strictEqual(at(failure, field), value, field)
-        assert.notInclude(
-          `${error.message} ${JSON.stringify(error)} ${String(error)} ${JSON.stringify(failure)}`,
-          secret
-        )
-        assert.strictEqual(server.received.length, 1)
-      })
-    )
-  }
-
-  const errorParts = [
-    [
-      "an error event",
-      events(created, { type: "error", sequence_number: 1, code: "server_error", message: "oops", param: null }),
-      { retryable: true, overflow: false }
-    ],
-    [
-      "a failed response",
-      events(created, {
-        type: "response.failed",
-        sequence_number: 1,
-        response: response({ status: "failed", error: { code: "context_length_exceeded", message: "too long" } })
-      }),
-      { retryable: false, overflow: true }
-    ]
-  ] as const
-  for (const [name, reply, expected] of errorParts) {
-    it.scopedLive(`MD-17: ${name} within the answer is an error part`, () =>
-      Effect.gen(function* () {
-        const { model } = yield* connect("openai", terra, reply)
-        const [part] = only(yield* answer(model, { prompt: "go" }), "error")
-        const failure = classifyError(part?.error)
-        assert.deepInclude(failure, expected)
-      })
-    )
-  }
-
-  it.scopedLive("MD-18: an interruption closes the connection", () =>
-    Effect.gen(function* () {
-      const { model, server } = yield* connect("openai", terra, {
-        ...events(created, message("added"), textDelta("Hel")),
-        ending: "silence"
-      })
-      const begun = yield* Deferred.make<void>()
-      const fiber = yield* stream(model, { prompt: "go" }).pipe(
-        Stream.runForEach((part) => (part.type === "text-delta" ? Deferred.succeed(begun, undefined) : Effect.void)),
-        Effect.fork
-      )
-      yield* Deferred.await(begun)
-      yield* Fiber.interrupt(fiber)
-      yield* server.abandoned
-    })
-  )
+  const said = events(created, message("added"), textDelta("Hel"))
+  failing({
+    api: "openai",
+    ...terra,
+    failures: {
+      "429 with retry-after": [
+        refusal(429, { error: { code: "rate_limit_exceeded", message: "slow down" } }, { "retry-after-ms": "1500" }),
+        { ...passing, retryAfterMs: 1500 }
+      ],
+      "500": [refusal(500, { error: { message: "oops", type: "server_error" } }), passing],
+      "401": [refusal(401, { error: { message: `Incorrect API key provided: ${secret}` } }), lasting],
+      "an overflow": [
+        refusal(400, {
+          error: { code: "context_length_exceeded", message: "Your input exceeds the context window of this model." }
+        }),
+        tooLong
+      ],
+      "a cut connection": [{ ...said, ending: "cut" }, passing],
+      "a polite but early end": [said, passing]
+    },
+    errorParts: {
+      "an error event": [
+        events(created, { type: "error", sequence_number: 1, code: "server_error", message: "oops", param: null }),
+        passing
+      ],
+      "a failed response": [
+        events(created, {
+          type: "response.failed",
+          sequence_number: 1,
+          response: response({ status: "failed", error: { code: "context_length_exceeded", message: "too long" } })
+        }),
+        tooLong
+      ]
+    },
+    begun: said
+  })
 })

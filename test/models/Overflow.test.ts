@@ -78,6 +78,8 @@ const overflows: ReadonlyArray<readonly [string, number, unknown, number?]> = [
     4096
   ],
   ["llama.cpp", 500, says("Context size has been exceeded.", { code: 500, type: "server_error" })],
+  ["vLLM", 400, says("max_tokens must be at least 1, got -1200.")],
+  ["a gateway", 400, says("context window limit reached, please start a new chat")],
   ["llama.cpp", 500, says("the context is full: context shift is disabled", { code: 500, type: "server_error" })],
   ["llama.cpp", 500, says("context size exceeded")],
   [

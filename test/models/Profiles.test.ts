@@ -260,6 +260,24 @@ describe("thinking in chat completions", () => {
   )
 })
 
+describe("thinking behind Anthropic's protocol", () => {
+  const unsigned = { type: "reasoning" as const, text: "Let me." }
+  it.scopedLive.each([
+    ["deepseek-v4-pro", { type: "thinking", thinking: "Let me." }, { type: "thinking", thinking: "I call look." }],
+    ["kimi-k3.1-pro", { type: "thinking", thinking: "Let me." }, { type: "thinking", thinking: "I call look." }],
+    ["glm-5.3", { type: "tool_use" }, { type: "tool_use" }]
+  ] as const)("MD-794: %s gets it back as it came, if it wants it", ([id, thought, other]) =>
+    Effect.gen(function* () {
+      const { model, server } = yield* connect("anthropic", { id }, hello.anthropic)
+      const prompt = [user("go"), ...called("call_1", {}, [unsigned]), ...called("call_2")]
+      yield* answer(model, { prompt, tools: [tool("look")] })
+      const body = server.received[0]?.body
+      assert.deepInclude(at(body, "messages", 1, "content", 0), thought)
+      assert.deepInclude(at(body, "messages", 3, "content", 0), other)
+    })
+  )
+})
+
 describe("fields of requests", () => {
   it.scopedLive.each([
     ["openrouter", "high", { reasoning: { effort: "high" } }],
@@ -292,6 +310,67 @@ describe("fields of requests", () => {
         const body = yield* sent(profile, "m", { prompt: "go", tools: [tool("look")], toolChoice })
         assert.strictEqual(at(body, "tool_choice"), expected)
       })
+  )
+
+  const properties = {
+    word: { type: "string", description: "A word." },
+    view: { enum: ["text", "raw"] },
+    level: { enum: [1, "auto"] },
+    choice: { type: "string", oneOf: [{ minLength: 2 }, { const: "a" }] },
+    either: { type: "object", properties: { a: { type: "string" } }, anyOf: [{ required: ["a"] }] },
+    referred: { $ref: "#/$defs/A", description: "Conflicts." },
+    inherited: { allOf: [{ $ref: "#/$defs/A" }], default: {} },
+    untyped: { items: { pattern: "^a" } }
+  }
+  const typed = {
+    ...properties,
+    view: { type: "string", enum: ["text", "raw"] },
+    level: {
+      anyOf: [
+        { type: "integer", enum: [1] },
+        { type: "string", enum: ["auto"] }
+      ]
+    },
+    choice: {
+      anyOf: [
+        { type: "string", minLength: 2 },
+        { type: "string", const: "a" }
+      ]
+    },
+    either: { type: "object", properties: { a: { type: "string" } } },
+    referred: { $ref: "#/$defs/A" },
+    inherited: { $ref: "#/$defs/A" },
+    untyped: { type: "array", items: { type: "string", pattern: "^a" } }
+  }
+  it.scopedLive.each([
+    ["moonshot", "kimi-k3.1-pro", typed],
+    ["openrouter", "moonshotai/kimi-k3", typed],
+    ["openrouter", "z-ai/glm-5.3", properties]
+  ] as const)("MD-791: each schema of a tool has a type, where it is needed: %s, %s", ([profile, model, expected]) =>
+    Effect.gen(function* () {
+      const body = yield* sent(profile, model, { prompt: "go", tools: [tool("look", properties)] })
+      assert.deepStrictEqual(at(body, "tools", 0, "function", "parameters", "properties"), expected)
+    })
+  )
+
+  it.scopedLive("MD-791: each schema has a type for Kimi behind Anthropic's protocol too", () =>
+    Effect.gen(function* () {
+      const { model, server } = yield* connect("anthropic", { id: "kimi-k3.1-pro" }, hello.anthropic)
+      yield* answer(model, { prompt: "go", tools: [tool("look", properties)] })
+      assert.deepStrictEqual(at(server.received[0]?.body, "tools", 0, "input_schema", "properties"), typed)
+    })
+  )
+
+  it.scopedLive("MD-791: a schema that allows anything is a choice of all types", () =>
+    Effect.gen(function* () {
+      const body = yield* sent("moonshot", "m", { prompt: "go", tools: [tool("look", { any: {} })] })
+      const choice = at(body, "tools", 0, "function", "parameters", "properties", "any", "anyOf")
+      const types = ["string", "number", "boolean", "object", "null", "array"]
+      assert.deepStrictEqual(
+        types.map((_, nth) => at(choice, nth, "type")),
+        types
+      )
+    })
   )
 
   it.scopedLive("MD-125: Claude behind a gateway gets marks at the system prompt and the last messages", () =>

@@ -126,6 +126,7 @@ describe("classifyError", () => {
     [408, true],
     [422, false],
     [429, true],
+    [499, true],
     [500, true],
     [502, true],
     [503, true],
@@ -135,6 +136,11 @@ describe("classifyError", () => {
       assert.strictEqual(classifyError(response(status, { error: { message: "no" } })).retryable, retryable)
     })
   }
+
+  it.each([307, 431])("MD-30: an answer with status %i and without a body has no details", (status) => {
+    const { message } = classifyError(response(status, ""))
+    assert.strictEqual(message, `api.example.test answered HTTP ${status}: no further details`)
+  })
 
   it("MD-32: an exhausted account is refused with 429 and not retryable", () => {
     assert.isFalse(

@@ -361,6 +361,10 @@ const errors: Reports = {
       { chunks: ["<!DOCTYPE html><title>Sign in</title>"], headers: { "content-type": "text/html" } },
       { error: "HTML page (Sign in)", retryable: false }
     ],
+    "events of chat completions": [
+      raw(data({ choices: [{ delta: { content: "fine" } }] }), "data: [DONE]\n\n"),
+      { error: "but one of openai-compatible", retryable: false }
+    ],
     "an answer of chat completions": [
       refusal(200, { choices: [{ message: { content: "fine" }, finish_reason: "stop" }] }),
       { error: "JSON that is no answer", retryable: false }

@@ -432,6 +432,14 @@ const errors: Reports = {
       refusal(200, { message: "Unauthorized" }),
       { error: "JSON that is no answer (Unauthorized)", retryable: false }
     ],
+    "events of Anthropic's Messages": [
+      raw(data({ type: "message_start", message: { id: "m" } }), data({ type: "content_block_delta", delta: {} })),
+      { error: "but one of anthropic", retryable: false }
+    ],
+    "events of the Responses API": [
+      raw(data({ type: "response.created", response: {} }), data({ type: "response.output_text.delta", delta: "x" })),
+      { error: "but one of openai", retryable: false }
+    ],
     "plain text instead of an answer": [
       { chunks: ["Welcome to nginx"], headers: { "content-type": "text/plain" } },
       { error: "text that is not JSON", retryable: false }

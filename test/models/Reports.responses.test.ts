@@ -421,7 +421,7 @@ const ends: Reports = {
     ],
     "events of chat completions": [
       raw(data({ choices: [{ delta: { content: "x" } }] }), data("[DONE]")),
-      { error: "before it was complete" }
+      { error: "but one of openai-compatible", retryable: false }
     ]
   }
 }

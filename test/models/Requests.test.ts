@@ -30,7 +30,7 @@ describe("a rejected request", () => {
 })
 
 /** A proxy that knows one host, and notes what it is asked for. */
-const proxyTo = Effect.fnUntraced(function* (host: string, port: number) {
+const proxyTo = Effect.fnUntraced(function* (host: string, port: number, otherwise = 502) {
   const seen: Array<string> = []
   const server = createServer((request, response) => {
     seen.push(request.url ?? "")
@@ -43,7 +43,7 @@ const proxyTo = Effect.fnUntraced(function* (host: string, port: number) {
   })
   server.on("connect", ({ url = "" }, socket) => {
     seen.push(url)
-    if (!url.startsWith(host)) return void socket.end("HTTP/1.1 502 Bad Gateway\r\n\r\n")
+    if (!url.startsWith(host)) return void socket.end(`HTTP/1.1 ${otherwise} Refused\r\n\r\n`)
     const onward = dial(port, "127.0.0.1", () => socket.write("HTTP/1.1 200 OK\r\n\r\n"))
     onward.pipe(socket).pipe(onward)
     for (const one of [socket, onward]) one.on("error", () => one.destroy())
@@ -100,6 +100,18 @@ describe("proxies", () => {
       })
     )
   }
+
+  it.scopedLive.each([
+    [407, "the provider: the proxy answered HTTP 407; does its address hold the user and the password?", false],
+    [403, "the provider: the proxy answered HTTP 403", false],
+    [502, `${host}: the proxy answered HTTP 502`, true]
+  ] as const)("MD-793: the refusal of a proxy is named: %i", ([status, message, retryable]) =>
+    Effect.gen(function* () {
+      const { url } = yield* proxyTo("another.invalid", 1, status)
+      yield* variables({ HTTP_PROXY: url })
+      assert.deepInclude(classifyError(yield* Effect.flip(asking)), { message, retryable })
+    })
+  )
 
   it.scopedLive("MD-97: a host of NO_PROXY is asked without the proxy", () =>
     Effect.gen(function* () {

@@ -6,8 +6,7 @@ import * as Metrics from "../../packages/log/src/support/Metrics.ts"
 import { newSession, runtime, say, scene } from "../support/Harness.ts"
 import { failure, says, type Script, ScriptedModel } from "../support/ScriptedModel.ts"
 
-const counted = (outcome: string) =>
-  Effect.map(Metric.value(Metric.tagged(Metrics.turns, "outcome", outcome)), ({ count }) => count)
+const counted = (outcome: string) => Effect.map(Metric.value(Metrics.turnsWith(outcome)), ({ count }) => count)
 
 /** Turns that ended and that failed while the effect ran. */
 const during = <A, E, R>(effect: Effect.Effect<A, E, R>) =>

@@ -1,13 +1,12 @@
 /** A recorded request, asked again: nothing happens but requests to models. */
 import { assert, it } from "@effect/vitest"
 import * as Tool from "@effect/ai/Tool"
-import { Effect, Schema, Stream } from "effect"
+import { Effect, Schema, type Scope, Stream } from "effect"
 import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
 import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
-import { rerun, type RerunOptions, Sessions } from "../../packages/core/src/session/Sessions.ts"
-import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import { scene, runtime } from "../support/Harness.ts"
-import { callParts, calls, failure, otherRef, ref, says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { rerun, type RerunOptions } from "../../packages/core/src/session/Sessions.ts"
+import { type Opened, runtime, scene } from "../support/Harness.ts"
+import { callParts, calls, failure, otherRef, ref, says } from "../support/ScriptedModel.ts"
 
 const allowed = {
   agents: [{ name: "build", permissions: [{ permission: "*", resource: "*", verdict: "allow" as const }] }]
@@ -33,9 +32,7 @@ const recorded = Effect.gen(function* () {
   return { id, log, model, ran, again, first, settled }
 })
 
-const scoped = <A, E>(
-  work: Effect.Effect<A, E, Effect.Effect.Context<typeof recorded> | EventLog | ScriptedModel | Sessions>
-) => Effect.provide(work, runtime(allowed))
+const scoped = <A, E>(work: Effect.Effect<A, E, Opened | Scope.Scope>) => Effect.provide(work, runtime(allowed))
 
 it.scoped("RQ-810: the first request is sent as it was, and nothing is stored", () =>
   scoped(

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Draw from "../../packages/cli/src/screen/Draw.ts"
-import { lastEvents } from "../../packages/cli/src/screen/Following.ts"
+import { lastEvents } from "../../packages/cli/src/screen/SessionFollower.ts"
 import { themeOf } from "../../packages/cli/src/screen/Theme.ts"
 import * as View from "../../packages/cli/src/screen/View.ts"
 import {

@@ -133,8 +133,7 @@ const makeLoop = Effect.gen(function* () {
   return { begun, layer: Layer.succeed(LoopLag, source), measure, over }
 })
 
-const quantile = (name: string) =>
-  Effect.map(Metric.value(Metric.tagged(Metrics.loopLag, "quantile", name)), ({ value }) => value)
+const quantile = (name: string) => Effect.map(Metric.value(Metrics.loopLagAt(name)), ({ value }) => value)
 
 describe("the lag of the loop", () => {
   it.scoped("LM-40, OB-3: each measurement sets the metric, and one without a timer leaves it", () =>

@@ -54,6 +54,8 @@ export interface Options {
   readonly store?: Layer.Layer<PermissionStore>
   readonly outputs?: Layer.Layer<ToolOutputStore.ToolOutputStore>
   readonly bash?: Agent["bash"]
+  /** Other tools than the built-in ones. */
+  readonly tools?: ToolRegistry.Builtins
 }
 
 /** The Location is `folder`; beside it, `outside` belongs to somebody else, and `outputs` to the output store. */
@@ -71,7 +73,7 @@ export const makeWorkbench = Effect.fnUntraced(function* (options: Options = {})
       })
   })
   const context = yield* Layer.build(
-    ToolRegistry.layer(builtins).pipe(
+    ToolRegistry.layer(options.tools ?? builtins).pipe(
       Layer.provideMerge(Permission.layer),
       Layer.provide(asker),
       Layer.provide(options.store ?? approvals),

@@ -220,9 +220,7 @@ export interface StatsScope {
 }
 
 /** Where to look. */
-interface InFolder {
-  readonly directory?: string | undefined
-}
+type InFolder = { readonly directory?: string | undefined }
 
 export interface Machine {
   /** Where the bytes of the database or of a session are, and what the session did (ST-50). */

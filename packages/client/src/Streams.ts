@@ -143,10 +143,7 @@ const StreamFailure = Schema.Union(
   HttpApiError.HttpApiDecodeError
 )
 
-interface StreamRequest {
-  readonly path: string
-  readonly query: Readonly<Record<string, string>>
-}
+type StreamRequest = { readonly path: string; readonly query: Readonly<Record<string, string>> }
 
 /** A connection that carries no byte for this long is dead: three heartbeats are missing (HT-47). */
 const silence = Duration.seconds(45)

@@ -1,7 +1,4 @@
-/**
- * The runtime as one layer, with the tools that it is given. `@daybook/embedded` adds the built-in tools and MCP servers.
- * Spec: specs/architecture.md.
- */
+/** The runtime as one layer, with given tools. `@daybook/embedded` adds built-in tools and MCP servers. */
 import { dirname, join, resolve } from "node:path"
 import * as NodeContext from "@effect/platform-node/NodeContext"
 import * as FileSystem from "@effect/platform/FileSystem"
@@ -51,7 +48,7 @@ import * as SessionExecution from "./session/SessionExecution.ts"
 import * as SessionInput from "./session/SessionInput.ts"
 import { Sessions } from "./session/Sessions.ts"
 import * as SessionsLayer from "./session/SessionsLayer.ts"
-import * as SessionTools from "./session/tools/SessionTools.ts"
+import * as SessionTools from "./session/SessionTools.ts"
 import * as HostTools from "./tool/HostTools.ts"
 import * as ToolRegistry from "./tool/ToolRegistry.ts"
 import * as Upkeep from "./snapshot/Upkeep.ts"

@@ -14,7 +14,7 @@ import * as Permissions from "./command/Permissions.ts"
 import * as Names from "./domain/Names.ts"
 import type { Settings } from "./domain/Settings.ts"
 import * as Inbox from "./inbox/Inbox.ts"
-import * as Following from "./live/Following.ts"
+import * as FeedFollower from "./live/FeedFollower.ts"
 import * as Sender from "./live/Sender.ts"
 import * as Outbox from "./outbox/Outbox.ts"
 import type { OutboxFailed } from "./outbox/OutboxFile.ts"
@@ -111,7 +111,7 @@ export const run = Effect.fn("Bot.run")(function* <E = never>(
         return Effect.void
     }
   }
-  yield* Following.prepare
+  yield* FeedFollower.prepare
   yield* outbox.forget(Names.snowflakeOf((yield* Clock.currentTimeMillis) - remembered))
   yield* inbox.begin
   yield* discord.open
@@ -123,7 +123,7 @@ export const run = Effect.fn("Bot.run")(function* <E = never>(
       warn,
       Effect.forever(Effect.flatMap(Queue.take(discord.packets), handle)),
       Effect.forever(Effect.flatMap(Queue.take(sender.begun), inbox.begun)),
-      Following.follow(secrets),
+      FeedFollower.follow(secrets),
       Permissions.follow(secrets, decisions),
       sender.failed,
       inbox.failed,

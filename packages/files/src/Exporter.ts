@@ -25,7 +25,7 @@ import type { SharedSpaces } from "./layout/Layout.ts"
 import * as LedgerFile from "./record/LedgerFile.ts"
 import { isGone, nameOf } from "./record/LedgerFile.ts"
 import type { Ledger } from "./record/Ledger.ts"
-import type { Exported } from "./thread/Requests.ts"
+import type { Exported } from "./ExporterRequests.ts"
 
 /** The root of the exporter, and who may read below it. */
 export interface ExporterOptions {
@@ -49,10 +49,7 @@ export class Exporter extends Context.Tag("@daybook/files/Exporter")<
     readonly exportSession: (sessionID: string) => Effect.Effect<void, ExportError | SessionNotFound>
     /** Renders one session or all again, compares every byte, and rewrites what differs. */
     readonly rebuild: (sessionID?: string) => Effect.Effect<Exported, ExportError | SessionNotFound>
-    /**
-     * Waits until the files reflect the event at this position. While the exporter fails, it returns immediately: no
-     * run waits for a full disk.
-     */
+    /** Waits until the files reflect this position. Returns at once while the exporter fails: no run waits for it. */
     readonly reached: (position: number) => Effect.Effect<void>
     readonly position: Effect.Effect<number, ExportError>
     readonly follow: Effect.Effect<never>

@@ -1,6 +1,6 @@
 /**
  * The program of an export thread: an exporter on its own read-only connection, which obeys the requests of
- * `thread/Requests.ts`. The program ends when its port closes. Spec: FI-117..FI-119 in specs/files.md.
+ * `ExporterRequests.ts`. The program ends when its port closes. Spec: FI-117..FI-119 in specs/files.md.
  */
 import * as NodeWorkerRunner from "@effect/platform-node/NodeWorkerRunner"
 import * as WorkerRunner from "@effect/platform/WorkerRunner"
@@ -22,7 +22,7 @@ import * as Store from "@daybook/log/Store"
 import * as Collection from "@daybook/log/support/Collection"
 import { Exporter } from "./Exporter.ts"
 import { ExportThreadEnded } from "./layout/Errors.ts"
-import { type Open, Request, type ThreadNews } from "./thread/Requests.ts"
+import { type Open, Request, type ThreadNews } from "./ExporterRequests.ts"
 
 /** Lines and findings that wait for the other thread, at most. */
 const mostSaid = 1_024

@@ -26,8 +26,8 @@ import {
 import { EventLog } from "@daybook/log/log/EventLog"
 import { Exporter, type ExporterOptions } from "./Exporter.ts"
 import { ExportThreadEnded, type Finding } from "./layout/Errors.ts"
-import * as Requests from "./thread/Requests.ts"
-import { Listen, type Request, type ThreadNews } from "./thread/Requests.ts"
+import * as Requests from "./ExporterRequests.ts"
+import { Listen, type Request, type ThreadNews } from "./ExporterRequests.ts"
 
 // Runs one export thread from its start to its end, and sends it requests.
 

@@ -1,7 +1,4 @@
-/**
- * Provides the log and its store on one database and starts nothing else: for readers that must start fast, and as the
- * lowest part of the runtime.
- */
+/** The log and its store on one database, for readers that start fast, and as the runtime's lowest part. */
 import { Layer } from "effect"
 import * as Identifiers from "./domain/Identifiers.ts"
 import * as SqlConsumerStore from "./consumer/SqlConsumerStore.ts"

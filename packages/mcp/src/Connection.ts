@@ -27,10 +27,7 @@ const methodNotFound = -32601
 /** The code of an error, if it has one. */
 const codeOf = (cause: unknown): unknown => (Predicate.hasProperty(cause, "code") ? cause.code : undefined)
 
-/**
- * The server refused the request because it does not know the session. The protocol says 404; many servers say 400, with a
- * word about the session.
- */
+/** The server has forgotten the session: 404 by the protocol, or 400 with a word about the session. */
 const isForgotten = ({ way }: Peer, cause: unknown): boolean =>
   way.hasSession() &&
   (codeOf(cause) === 404 || (codeOf(cause) === 400 && cause instanceof Error && /session/i.test(cause.message)))

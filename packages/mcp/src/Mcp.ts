@@ -157,9 +157,6 @@ const layerResources = Layer.effect(
   }))
 )
 
-/**
- * Connects to the servers in the background, until the scope closes, and registers their tools and resources. Without
- * servers, nothing is loaded or started.
- */
+/** Connects to the servers in the background and registers their tools and resources. No servers: no work. */
 export const layer = (servers: McpServers, options: StartOptions = {}): Layer.Layer<Mcp, never, HostTools> =>
   Layer.provideMerge(layerResources, Layer.scoped(Mcp, make(servers, options)))

@@ -1,7 +1,4 @@
-/**
- * Defines an MCP server's configuration: transport, secrets and call timeout. The configuration file and an
- * application's options share this schema. Spec: MC-1, MC-2, MC-36.
- */
+/** An MCP server's configuration, for the file and for applications. Spec: MC-1, MC-2, MC-36. */
 import { Duration, Option, Redacted, Schema } from "effect"
 import { fingerprint } from "@daybook/core/support/Fingerprint"
 
@@ -117,10 +114,7 @@ export const McpServers = Schema.Record({ key: Schema.String, value: McpServer }
 )
 export type McpServers = typeof McpServers.Type
 
-/**
- * Identifies a server for approvals: its command or its URL. Values of variables and headers are not part of it. Spec:
- * PM-40.
- */
+/** Identifies a server for approvals by its command or URL, without values of variables. Spec: PM-40. */
 export const serverFingerprint = (server: McpServer): string => {
   if (!isStdio(server)) return fingerprint({ url: new URL(server.url).href })
   const { args = [], command, cwd, env = {} } = server
@@ -154,10 +148,7 @@ const secretsOf = (server: McpServer): ReadonlyArray<string> => {
 
 const mask = "\u{e000}"
 
-/**
- * Redacts a server's secrets in a text. `last` returns only the end of the text, without a part of a secret at its
- * beginning.
- */
+/** Redacts a server's secrets. `last` returns only the end of the text, without a part of a secret. */
 export const redactor = (server: McpServer) => {
   const secrets = [...new Set(secretsOf(server).flatMap((secret) => [secret, encodeURIComponent(secret)]))]
     .filter((secret) => secret.length >= shortestSecret)

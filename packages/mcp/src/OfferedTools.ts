@@ -129,10 +129,7 @@ export const forget = (supervised: Supervised, connection: Connection): Effect.E
     })
   })
 
-/**
- * Uses the connection. A request that the server refused because it had forgotten the session was not run: it is repeated once
- * on the next connection.
- */
+/** Uses the connection. A request that a forgetful server refused is repeated once on the next connection. */
 export const using = <A, E>(
   supervised: Supervised,
   use: (connection: Connection) => Effect.Effect<A, E | ServerFault>

@@ -354,10 +354,7 @@ const typed = (repair: Repair, value: unknown, schema: JsonRecord = empty): Json
 }
 
 /** A schema that contributes to the root. `isMandatory`: the input fulfils it in any case. */
-interface Part {
-  readonly schema: JsonRecord
-  readonly isMandatory: boolean
-}
+type Part = { readonly schema: JsonRecord; readonly isMandatory: boolean }
 
 /** The root schema, the schemas that it references, and the branches of its `anyOf` and `oneOf`. */
 const partsOf = (root: unknown): ReadonlyArray<Part> => {
@@ -375,10 +372,7 @@ const partsOf = (root: unknown): ReadonlyArray<Part> => {
   return [...parts.values()]
 }
 
-/**
- * The root: an object with the properties of all parts. Some providers refuse choices there, so that properties of
- * choices become optional ones.
- */
+/** The root: an object with the properties of all parts, since some providers refuse choices there. */
 const rootOf = (repair: Repair): JsonRecord => {
   const { root } = repair
   if (!Predicate.isRecord(root) && root !== true) return note(repair, { type: "object", properties: {} })
@@ -458,10 +452,7 @@ export const sanitise = (root: unknown): SafeSchema => {
   }
 }
 
-interface Names {
-  readonly originals: ReadonlyMap<string, string>
-  readonly root: JsonRecord
-}
+type Names = { readonly originals: ReadonlyMap<string, string>; readonly root: JsonRecord }
 
 /** The schemas that may describe a value: references and choices are followed. */
 const applicable = (schemas: ReadonlyArray<unknown>, root: JsonRecord): ReadonlyArray<JsonRecord> => {

@@ -159,8 +159,6 @@ const openHttp = Effect.fnUntraced(function* (server: HttpServer) {
   return { transport: transport as Transport, lastWords: () => "", answered: () => undefined, hasSession }
 })
 
-/**
- * Opens the transport to a server, until the scope closes. A process is then asked to end, and killed if it does not.
- */
+/** Opens the transport to a server until the scope closes; then its process is asked to end, and killed. */
 export const open = (server: McpServer, redact: Redactor): Effect.Effect<ServerTransport, ServerFault, Scope.Scope> =>
   isStdio(server) ? openStdio(server, redact) : openHttp(server)

@@ -127,7 +127,7 @@ const families: ReadonlyArray<readonly [api: string, RegExp, Omit<Entry, "name">
 ]
 
 /** The protocols whose own provider has families, and whose model names may end in `:variant`. */
-const hasFamilies = (name: string): boolean => name === "anthropic" || name === "openai"
+export const hasFamilies = (name: string): boolean => name === "anthropic" || name === "openai"
 
 const undated = (id: string): string => id.replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, "")
 

@@ -86,7 +86,7 @@ const fromVariables = ({ anthropicUrl, daybookKey, daybookUrl, keys, openaiUrl }
 
 /** The two that have families keep their protocol's default address. */
 const standardAddress = (provider: string, baseUrl: string | undefined): string | undefined =>
-  provider === "anthropic" || provider === "openai" ? undefined : baseUrl
+  Catalog.hasFamilies(provider) ? undefined : baseUrl
 
 /** A configured provider over what the variables say about it; undefined if it lacks an API. */
 const merged = (

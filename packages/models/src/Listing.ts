@@ -3,11 +3,11 @@
  * at an address of their own, which is asked only if `/models` tells no window. Reads tolerantly; requests are bounded in
  * time, bytes and count. Spec: MD-730..MD-733.
  */
-import { Cache, Data, Duration, Effect, Exit, Option, Redacted } from "effect"
+import { Cache, Data, Duration, Effect, Exit, Option, Predicate, Redacted } from "effect"
 import { boundedBody } from "@daybook/core/http/BoundedBody"
 import { HttpRefused, sameOrigin } from "@daybook/core/http/SameOrigin"
 import type { ModelInfo } from "@daybook/core/model/ModelResolver"
-import { type Profile, profileOf } from "./Profiles.ts"
+import { fits, type Profile, profileOf } from "./Profiles.ts"
 import { isServer, type Options, type Provider } from "./Providers.ts"
 import { knownAs } from "./Servers.ts"
 import { count, defined, type Json, list as items, record, text } from "./wire/Json.ts"
@@ -101,21 +101,22 @@ interface Entry extends Listed {
   readonly trained?: number
 }
 
-/** The window that an entry states, in the words of vLLM, SGLang, LM Studio, OpenRouter, Groq, Mistral, Gemini and others. */
-const windowOf = (entry: Json): number | undefined => {
-  const { meta, top_provider: served } = entry
-  return first(
-    entry["max_model_len"],
-    entry["loaded_context_length"],
-    record(served)["context_length"],
-    entry["context_length"],
-    entry["max_context_length"],
-    entry["context_window"],
-    entry["max_input_tokens"],
-    entry["inputTokenLimit"],
-    record(meta)["n_ctx"]
-  )
-}
+/** Names of a window, without their separators: `max_model_len`, `loaded_context_length`, `inputTokenLimit`. */
+const windowName =
+  /^(?:(?:max|loaded|available)?(?:context(?:window)?(?:length|size|tokens)?|modellen|seqlen)|max(?:input|prompt)tokens|inputtokenlimit|nctx)$/
+
+/** The windows that an entry states, at any place but its prices. */
+const windowsIn = (entry: unknown, depth = 4): ReadonlyArray<number> =>
+  depth === 0 || !Predicate.isObject(entry)
+    ? []
+    : Object.entries(entry).flatMap(([name, value]) => {
+        const tokens = windowName.test(name.toLowerCase().replaceAll(/[_-]/g, "")) ? tokensOf(value) : undefined
+        if (tokens !== undefined) return [tokens]
+        return /pric|cost/i.test(name) ? [] : windowsIn(value, depth - 1)
+      })
+
+/** The least window of an entry: what is loaded, or of the servers behind a gateway the one that takes least. */
+const windowOf = (entry: Json): number | undefined => windowsIn(entry).toSorted((a, b) => a - b)[0]
 
 const entryOf = (fields: Json): ReadonlyArray<Entry> => {
   const id = text(fields["id"]) ?? text(fields["name"]) ?? text(fields["model"])
@@ -158,7 +159,11 @@ const llamaCpp: Place = [
   "/props",
   ({ default_generation_settings: settings, n_ctx: window }) => first(record(settings)["n_ctx"], window)
 ]
+/** A router of llama.cpp knows windows by model; asking must not load one. */
+const llamaRouter = (models: ReadonlyArray<string>): ReadonlyArray<Place> =>
+  models.length === 1 ? [[`/props?model=${encodeURIComponent(models.join())}&autoload=false`, llamaCpp[1]]] : []
 const tgi: Place = ["/info", ({ max_total_tokens: window }) => tokensOf(window)]
+const koboldCpp: Place = ["/api/extra/true_max_context_length", ({ value }) => tokensOf(value)]
 
 const probe = (target: Target, ...places: ReadonlyArray<Place>): Effect.Effect<Windows> =>
   Effect.map(
@@ -203,15 +208,13 @@ const ownWay = (target: Target, found: ReadonlyArray<Entry>, models: ReadonlyArr
     return ollama(target, models)
   }
   return listing === "llama.cpp" || owners.has("llamacpp")
-    ? probe(target, llamaCpp)
-    : probe(target, lmStudio, liteLlm, llamaCpp, tgi)
+    ? probe(target, llamaCpp, ...llamaRouter(models))
+    : probe(target, lmStudio, liteLlm, llamaCpp, tgi, koboldCpp)
 }
 
 /** Whether the address is the known server's own, and not one that follows its rules elsewhere. */
-const isPublic = ({ baseUrl, profile }: Target): boolean => {
-  const { hostname } = new URL(baseUrl)
-  return profile.hosts.some((host) => hostname === host || hostname.endsWith(`.${host}`))
-}
+const isPublic = ({ baseUrl, profile }: Target): boolean =>
+  profile.hosts.some((host) => fits(new URL(baseUrl).hostname, host))
 
 /** Completes entries without a window. Public servers state it in `/models`, or nowhere. */
 const completed = (target: Target, found: ReadonlyArray<Entry>): Effect.Effect<ReadonlyArray<Listed>> => {

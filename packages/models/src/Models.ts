@@ -144,7 +144,7 @@ const rulesOf = (provider: WireProvider, ref: Ref, { media, systemMessages }: Pa
 
 /** Whether only the catalogue's models and their families exist: an address of one's own may serve anything. */
 const isClosed = (provider: Provider): boolean =>
-  (provider.api === "anthropic" || provider.api === "openai") && provider.baseUrl === undefined
+  isServer(provider) && Catalog.hasFamilies(provider.api) && provider.baseUrl === undefined
 
 /** Without `gpt-tokenizer`, which an application may leave out, the runtime estimates. Spec: MD-63. */
 const openAiTokens = (id: string) =>

@@ -75,6 +75,8 @@ export interface Profile {
   readonly streamOptions: boolean
   /** Whether a tool choice is accepted. Otherwise none is sent: only `none` is, since it forbids calls. */
   readonly toolChoice: boolean
+  /** `typed`: tools are rejected unless each schema in theirs has a type. */
+  readonly schemas: "any" | "typed"
   /** More fields of each request. */
   readonly body: Readonly<Record<string, unknown>>
   /** How a list of models with their windows is read: GET `models`, Ollama's `/api/show`, llama.cpp's `/props`. */
@@ -115,6 +117,7 @@ const anthropic: Profile = {
   cacheMarks: true,
   streamOptions: false,
   toolChoice: true,
+  schemas: "any",
   body: {},
   listing: "models"
 }
@@ -199,7 +202,7 @@ const deepseekRules = {
   thinking: thinking("always", true),
   toolChoice: false
 } as const
-const kimiRules = { ...deepseekRules, thinking: thinking("calls", true) } as const
+const kimiRules = { ...deepseekRules, thinking: thinking("calls", true), schemas: "typed" } as const
 
 const azure: Row = {
   name: "Azure OpenAI",
@@ -402,6 +405,14 @@ const families: ReadonlyArray<readonly [RegExp, Partial<Profile>]> = [
   [/claude|gemini|grok|gpt-\d/i, { tags: false }]
 ]
 
+/** Rules of a model wherever it runs. */
+const everywhere: typeof families = [[/kimi|moonshot/i, { schemas: "typed" }]]
+
+/** Rules of a model behind Anthropic's protocol: its servers want thinking back as it came, mostly without a signature. */
+const behindMessages: typeof families = [
+  [/deepseek|kimi|moonshot/i, { thinking: { field: "content", back: "always", required: true }, toolChoice: false }]
+]
+
 const defaults: Readonly<Record<Api, Profile>> = { anthropic, openai, "openai-compatible": compatible, gemini }
 
 export const isApi = (api: string): api is Api => Object.hasOwn(defaults, api)
@@ -411,7 +422,7 @@ export const hostOf = (baseUrl: string | undefined): string =>
   baseUrl !== undefined && URL.canParse(baseUrl) ? new URL(baseUrl).host : ""
 
 /** Whether the host, or a domain that it belongs to, fits the pattern, in which `*` is any one label. */
-const fits = (host: string, pattern: string): boolean => {
+export const fits = (host: string, pattern: string): boolean => {
   const [ours, theirs] = [host.split("."), pattern.split(".")]
   const from = ours.length - theirs.length
   return from >= 0 && theirs.every((label, nth) => label === "*" || label === ours[from + nth])
@@ -436,7 +447,8 @@ export const profileOf = (asked: {
     Object.values(profiles).find(({ api, hosts }) => api === asked.api && hosts.some((one) => fits(host, one))) ??
     called(asked.providerID) ??
     defaults[asked.api]
-  const rules = found.anyModel ? families.filter(([pattern]) => pattern.test(asked.model)) : []
+  const known = found.api === "anthropic" ? behindMessages : found.anyModel ? families : []
+  const rules = [...everywhere, ...known].filter(([pattern]) => pattern.test(asked.model))
   const profile = rules.reduce<Profile>((under, [, fields]) => ({ ...under, ...fields }), found)
   return { ...profile, ...asked.fields }
 }

@@ -1,7 +1,4 @@
-/**
- * Commands that run while their caller does something else: started, followed, given input, stopped, and collected by handle.
- * Spec: SL-72..SL-76 in specs/shell.md.
- */
+/** Commands in the background: started, followed, given input, stopped, collected. Spec: SL-72..SL-76. */
 import { Deferred, type Duration, Effect, Fiber, Mailbox, Schema, type Scope } from "effect"
 import { ExecResult } from "./domain/ExecResult.ts"
 import type { ShellNotFound } from "./domain/ShellError.ts"

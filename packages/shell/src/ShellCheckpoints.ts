@@ -1,7 +1,4 @@
-/**
- * The checkpoints of an open shell: on request, and before commands that may change files. Records what was made and restored.
- * Spec: SL-150, SL-163..SL-167 in specs/shell.md.
- */
+/** The checkpoints of an open shell, on request and before changes of files. Spec: SL-150, SL-163..SL-167. */
 import { Effect, Either, type Scope } from "effect"
 import { type Grammar, readCommandLine, type SimpleCommand } from "@daybook/core/permission/CommandLine"
 import type { CheckpointSettings } from "./ShellOptions.ts"

@@ -76,10 +76,7 @@ export class Shells extends Context.Tag("@daybook/shell/Shells")<
   {
     /** Opens a shell and returns its id (seed 001). */
     readonly create: (options: CreateOptions, host?: HostOptions) => Effect.Effect<string, CreateError>
-    /**
-     * Runs a command and waits for its end. Commands of one shell run in the order of the calls. An interruption stops the
-     * command and what it started.
-     */
+    /** Runs a command and waits for its end, in the order of the calls. Interruption stops all that it started. */
     readonly exec: (
       id: string,
       command: string,

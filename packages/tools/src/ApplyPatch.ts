@@ -72,9 +72,7 @@ const hunkText = ({ anchors, lines }: Hunk): string =>
 
 const signs = { keep: " ", remove: "-", add: "+" } as const
 
-/**
- * A change as the question shows it. A hunk's position is only known after the file is read, which needs permission.
- */
+/** A change as the question shows it. A hunk's position is known only after a read, which needs permission. */
 const shownChange = (resolved: ResolvedChange): PermissionFileChange => {
   const { change } = resolved
   const { movedTo, path } = changedFile(resolved)

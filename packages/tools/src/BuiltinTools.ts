@@ -6,6 +6,7 @@ import { layer as layerFiles } from "@daybook/core/workspace/LocationFiles"
 import { makeApplyPatch } from "./ApplyPatch.ts"
 import { makeBash } from "./Bash.ts"
 import { makeEdit } from "./Edit.ts"
+import { type FetchOptions, makeFetchTool } from "./Fetch.ts"
 import { makeGlob } from "./Glob.ts"
 import { makeGrep } from "./Grep.ts"
 import { makeRead } from "./Read.ts"
@@ -26,3 +27,16 @@ export const builtins: Builtins = Effect.provide(
   ),
   layerFiles
 )
+
+/**
+ * The same, and `fetch`, which reads the web: an application that wants it says so.
+ *
+ * @example
+ * ```ts
+ * import { BuiltinTools, Daybook } from "@daybook/embedded"
+ *
+ * export const runtime = Daybook.layer({ filename: "app.sqlite", builtins: BuiltinTools.withFetch() })
+ * ```
+ */
+export const withFetch = (options: FetchOptions = {}): Builtins =>
+  Effect.zipWith(builtins, makeFetchTool(options), (tools, tool) => [...tools, tool])

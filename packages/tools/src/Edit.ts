@@ -82,9 +82,7 @@ const missing = (target: Target) =>
     message: `${JSON.stringify(target.resource)} does not exist; create it with write`
   })
 
-/**
- * The change as the question shows it: in its place in the file, or as the call gives it if the file cannot be read.
- */
+/** The change as the question shows it: in its place in the file, or as the call gives it. */
 const shownChange = (
   files: LocationFiles["Type"],
   target: WritableTarget,

@@ -254,10 +254,7 @@ type Message =
       readonly more: boolean
     }
 
-/**
- * The thread's program. It is passed as text, so that a bundle needs no extra file; it must not use anything outside
- * itself.
- */
+/** The thread's program, passed as text so that a bundle needs no extra file; it uses nothing from outside. */
 const program = () => {
   const { parentPort, workerData } = process.getBuiltinModule("node:worker_threads")
   const fs = process.getBuiltinModule("node:fs")

@@ -21,10 +21,7 @@ export type Nearness = (typeof nearness)[number]
 const isBlank = (character: string): boolean => character === " " || character === "\t"
 
 /** A text in plain characters, and for each of them, and the end, where it begins in the text. */
-interface Plain {
-  readonly text: string
-  readonly starts: ReadonlyArray<number>
-}
+type Plain = { readonly text: string; readonly starts: ReadonlyArray<number> }
 
 const plainOf = (text: string, near: Nearness): Plain => {
   const characters: Array<string> = []
@@ -56,10 +53,7 @@ export const plainLine = (line: string, near: Nearness): string =>
 
 const indentOf = (line: string): string => /^[^\S\r\n]*/.exec(line)?.[0] ?? ""
 
-/**
- * Gives lines the indentation of the file: what the lines of `asked` have at their start becomes what those of `found` have.
- * Deeper lines have it repeatedly.
- */
+/** Gives lines the indentation of the file: that of `asked` becomes that of `found`, at each depth. */
 export const reindenting = (asked: ReadonlyArray<string>, found: ReadonlyArray<string>): ((line: string) => string) => {
   const known = new Map<string, string>()
   for (const [at, line] of asked.entries()) {

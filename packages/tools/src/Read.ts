@@ -1,7 +1,4 @@
-/**
- * The tool `read`: reads a page of a text file, a complete binary file as base64, or a folder's direct children. Spec:
- * TO-13, TO-31..TO-36.
- */
+/** The tool `read`: a page of a text file, a binary file as base64, a folder's children. Spec: TO-13, TO-31..TO-36. */
 import * as path from "node:path"
 import * as Tool from "@effect/ai/Tool"
 import { Effect, Option, Schema } from "effect"

@@ -141,10 +141,7 @@ export const evolveOwn = (state: State, event: SessionEvent): Evolved => {
 /** Applies one event to a copy of the state. */
 export const evolve = (state: State, event: SessionEvent): Evolved => evolveOwn({ ...state }, event)
 
-/**
- * To render event rows from the start of an activity at which nothing is open, the last event of each of these types is
- * enough (FI-106).
- */
+/** To render event rows from the start of an idle activity, the last event of each type is enough (FI-106). */
 export const framing = [
   "session.created",
   "session.next.addressed",

@@ -68,10 +68,7 @@ const earlyLimit = 256 * 1024
 
 export type DeltaStep = readonly [DeltaState, string]
 
-/**
- * Hears deltas from now on. `soFar` holds all texts with earlier deltas; of any other text, the first delta is still to
- * come, even if the log already holds its start.
- */
+/** Hears deltas from now on. `soFar` holds all texts with earlier deltas; other texts begin later. */
 export const deltasHeard = (state: DeltaState, soFar: ReadonlyArray<Omit<OpenText, "type">>): DeltaStep =>
   soFar.reduce<DeltaStep>(
     ([before, told], { id, said }) => {
@@ -198,10 +195,7 @@ export interface State {
   readonly said: TextMark
 }
 
-interface TextMark {
-  readonly head: string
-  readonly length: number
-}
+type TextMark = { readonly head: string; readonly length: number }
 
 const nothing: TextMark = { head: "", length: 0 }
 

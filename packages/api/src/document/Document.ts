@@ -105,12 +105,7 @@ const mend = (schema: unknown): void => {
 }
 
 /** What a caller writes in a query. */
-interface Parameter {
-  readonly in: string
-  schema: object
-  style?: string
-  explode?: boolean
-}
+type Parameter = { readonly in: string; schema: object; style?: string; explode?: boolean }
 
 /** Gives a parameter the type of its value instead of text. */
 const mendParameter = (parameter: Parameter, types: ReadonlyArray<unknown>): void => {

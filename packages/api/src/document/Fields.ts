@@ -129,6 +129,7 @@ const answerFields: Readonly<Record<string, string>> = {
   "health.status": "`draining`: the server ends; connect again later.",
   version: "The version of the form.",
   "health.version": "The version of the server.",
+  lagMs: "How late the event loop of the server is, in milliseconds. Above 200 it is saturated: new prompts wait.",
 
   "Session.id": "The id of the session.",
   "Session.title": "The title; absent until it has one.",

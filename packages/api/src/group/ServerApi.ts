@@ -149,7 +149,12 @@ export const ChoicesApi = HttpApiGroup.make("choices")
       .middleware(Reading)
   )
 
-export const Health = Schema.Struct({ status: Schema.Literal("ok", "draining"), version: Schema.String })
+/** The server answers. */
+export const Health = Schema.Struct({
+  status: Schema.Literal("ok", "draining"),
+  version: Schema.String,
+  lagMs: Schema.optionalWith(Schema.NonNegativeInt, { exact: true })
+})
 export type Health = typeof Health.Type
 
 /** The metrics of the server, in the text format of Prometheus. */

@@ -1,7 +1,4 @@
-/**
- * Sessions, their state, changes of it, and what they hold: messages, context, tree, todos, and what the model was
- * shown. Spec: HT-1 in specs/http.md.
- */
+/** Sessions: their state, changes of it, and what they hold and showed the model. Spec: HT-1 in specs/http.md. */
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
@@ -86,9 +83,7 @@ const listing = failures(Schema.Union(InvalidInput, ...StoreError.members))
 export const SessionLimits = Schema.Struct({
   /** The context window of its model in tokens; absent if it is not known. */
   contextTokens: Schema.optionalWith(Schema.Int, { exact: true }),
-  /**
-   * The budget of the server's configuration, which holds for a session without a parent and without its own budget.
-   */
+  /** The configuration's budget, for a session without a parent and without its own budget. */
   budget: Schema.optionalWith(Budget, { exact: true })
 }).annotations({ identifier: "SessionLimits" })
 export type SessionLimits = typeof SessionLimits.Type

@@ -1,6 +1,4 @@
-/**
- * What the endpoints share: paths, queries, errors of reading and changing a session, and endpoints of the same shape.
- */
+/** What endpoints share: paths, queries, errors of reading and changing a session, and endpoints of one shape. */
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import { Schema, Struct } from "effect"
 import { Undone, UndoOptions } from "@daybook/core/session/SessionOptions"

@@ -1,7 +1,4 @@
-/**
- * Says who calls: each endpoint needs a scope, and each token has a scope, for all sessions or for one session. Spec:
- * HT-20..HT-24 in specs/http.md.
- */
+/** Says who calls: endpoints need a scope; tokens have one, for all sessions or one. Spec: HT-20..HT-24. */
 import { HttpApiDecodeError } from "@effect/platform/HttpApiError"
 import * as HttpApiMiddleware from "@effect/platform/HttpApiMiddleware"
 import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"

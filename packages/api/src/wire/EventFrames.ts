@@ -1,6 +1,4 @@
-/**
- * The frames of a stream of events, as server-sent events or as lines of JSON. Pure. Spec: HT-44..HT-50 in specs/http.md.
- */
+/** The frames of a stream of events, as server-sent events or as lines of JSON. Pure. Spec: HT-44..HT-50. */
 import { Schema, SchemaAST } from "effect"
 import { Input as LogInput, Message as LogMessage, Session as LogSession } from "@daybook/log/domain/Message"
 import * as Events from "@daybook/log/events/SessionEvents"
@@ -13,10 +11,7 @@ export const Input = LogInput.annotations({ identifier: "Input" })
 
 const name = (identifier: string) => ({ [SchemaAST.IdentifierAnnotationId]: identifier })
 
-interface Definition {
-  readonly type: string
-  readonly event: Schema.Schema.Any
-}
+type Definition = { readonly type: string; readonly event: Schema.Schema.Any }
 
 const union = <A, I>(identifier: string, definitions: ReadonlyArray<Definition>): Schema.Schema<A, I> => {
   const members = definitions.map(({ event, type }) => SchemaAST.annotations(event.ast, name(type)))

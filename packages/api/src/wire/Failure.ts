@@ -68,10 +68,7 @@ export const statuses = {
 
 export type Code = keyof typeof statuses
 
-interface Failing {
-  readonly _tag: Code
-  readonly message: string
-}
+type Failing = { readonly _tag: Code; readonly message: string }
 
 const isCode = (text: unknown): text is Code => typeof text === "string" && Object.hasOwn(statuses, text)
 

@@ -2,16 +2,9 @@
 import type { Verb } from "./Verb.ts"
 
 /** What may follow a line: the words after `daybook`, or "" for the verbs. */
-interface Continuation {
-  readonly after: string
-  readonly offered: ReadonlyArray<Offer>
-}
+type Continuation = { readonly after: string; readonly offered: ReadonlyArray<Offer> }
 
-interface Offer {
-  readonly word: string
-  readonly about: string
-  readonly takesValue: boolean
-}
+type Offer = { readonly word: string; readonly about: string; readonly takesValue: boolean }
 
 const named = ({ name, summary }: Verb): Offer => ({ word: name, about: summary, takesValue: false })
 

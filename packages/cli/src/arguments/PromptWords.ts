@@ -1,7 +1,4 @@
-/**
- * Reads a prompt's text from words or stdin, and its options: attachments, the answer's schema, enabled tools.
- * Spec: CL-23..CL-25, CL-84..CL-87 in specs/cli.md.
- */
+/** Reads a prompt's text and options: attachments, the answer's schema, tools. Spec: CL-23..CL-25, CL-84..CL-87. */
 import { fstatSync } from "node:fs"
 import { readFile, realpath, stat } from "node:fs/promises"
 import { basename, isAbsolute, relative, resolve, sep } from "node:path"
@@ -72,10 +69,7 @@ const withInput = (words: ReadonlyArray<string>) =>
     [words.join(" "), piped].filter((text) => text.trim() !== "").join("\n\n")
   )
 
-/**
- * The words joined by spaces; stdin for a dash, or without words if stdin is not a terminal. With `appending`, what is
- * piped in is appended to the words. Never empty.
- */
+/** The words, or stdin for a dash or no words. With `appending`, stdin is appended to the words. Never empty. */
 export const readText = (words: ReadonlyArray<string>, appending: boolean): Effect.Effect<string, UsageError> => {
   if (appending) return Effect.flatMap(withInput(words), notEmpty)
   const fromStdin = words.length === 0 ? process.stdin.isTTY !== true : words.length === 1 && words[0] === "-"

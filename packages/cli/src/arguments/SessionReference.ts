@@ -84,10 +84,7 @@ export const ambiguous = (title: string, ids: ReadonlyArray<SessionID>) =>
     })
   )
 
-/**
- * The session with this title: the only one in the directory, else the only one anywhere. `undefined` if there is none;
- * several are an error that lists them.
- */
+/** The only session with this title in the directory, else anywhere; an error that lists them if there are several. */
 const byTitle = Effect.fn("SessionReference.byTitle")(function* (title: string, directory: string) {
   const sessions = yield* SessionStore
   const here = yield* sessions.titled(title, { directory })

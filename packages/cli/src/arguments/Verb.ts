@@ -69,10 +69,7 @@ export const group = (described: Described & { readonly actions: ReadonlyArray<V
 })
 
 /** The values of options, and the words, of a command line. */
-interface Line {
-  readonly options: ReadonlyMap<string, ReadonlyArray<string>>
-  readonly words: ReadonlyArray<string>
-}
+type Line = { readonly options: ReadonlyMap<string, ReadonlyArray<string>>; readonly words: ReadonlyArray<string> }
 
 /** Options first, so that a malformed value is reported before a missing word. */
 const read = Effect.fnUntraced(function* (path: string, { options, words }: Line, fields: Fields) {
@@ -143,10 +140,7 @@ export const divide = (
   return Either.right({ options, words: rest })
 }
 
-interface Chosen {
-  readonly action: Verb
-  readonly rest: ReadonlyArray<string>
-}
+type Chosen = { readonly action: Verb; readonly rest: ReadonlyArray<string> }
 
 /** The index of the action: the first word that is neither an option of an action nor its value. */
 const placeOf = (words: ReadonlyArray<string>, actions: ReadonlyArray<Verb>): number => {

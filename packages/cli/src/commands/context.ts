@@ -181,11 +181,7 @@ const at = Flags.integer(
 )
 const sizes = Flags.toggle("tokens", "only the table of sizes")
 
-interface Options {
-  readonly session: string | undefined
-  readonly tokens: boolean
-  readonly json: boolean
-}
+type Options = { readonly session: string | undefined; readonly tokens: boolean; readonly json: boolean }
 
 const print = Effect.fnUntraced(function* (
   { json, tokens }: Options,

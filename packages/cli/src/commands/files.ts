@@ -2,7 +2,7 @@
 import { Effect, Stream } from "effect"
 import { Exporter } from "@daybook/files/Exporter"
 import type { Finding } from "@daybook/files/layout/Errors"
-import type { Exported } from "@daybook/files/thread/Requests"
+import type { Exported } from "@daybook/files/ExporterRequests"
 import { verify } from "@daybook/files/verify/Verify"
 import * as Store from "@daybook/log/Store"
 import * as Flags from "../arguments/Flags.ts"

@@ -64,11 +64,7 @@ export const agents = verb({
 
 const all = Flags.toggle("all", "also models of providers without a key")
 
-interface Options {
-  readonly all: boolean
-  readonly json: boolean
-  readonly words: ReadonlyArray<string>
-}
+type Options = { readonly all: boolean; readonly json: boolean; readonly words: ReadonlyArray<string> }
 
 const runModels = Effect.fn("Command.models")(function* ({ all, json, words }: Options) {
   const output = yield* Output

@@ -229,10 +229,7 @@ const run = Effect.fn("Command.prompt")(function* (options: Options) {
   })
 })
 
-/**
- * Checks the requested model. Without a database no session has an agent or a model of its own, so the named or default
- * model must resolve.
- */
+/** Checks the requested model. Without a database no session has a model, so the named or default one must resolve. */
 const wantedModel = Effect.fn("Command.prompt.model")(function* (
   text: string | undefined,
   agent: string | undefined,

@@ -17,7 +17,7 @@ import { Output } from "../terminal/Output.ts"
 const row = ({ calls, cost, durationMs, error, model, run, text, tokens, turns, unanswered }: RerunAnswer) => [
   run === 0 ? "recorded" : `run ${run}`,
   oneLine(modelText(model), 60),
-  elapsed(durationMs),
+  durationMs < 1_000 ? `${durationMs} ms` : elapsed(durationMs),
   `${tokens.input} in, ${tokens.output} out`,
   `$${cost.toFixed(4)}`,
   `${turns} ${turns === 1 ? "turn" : "turns"}, ${calls.length} ${calls.length === 1 ? "call" : "calls"}`,

@@ -29,10 +29,7 @@ import * as Question from "../terminal/Question.ts"
 import * as QuestionPrompt from "../terminal/QuestionPrompt.ts"
 
 /** An agent or a model as typed, and the name it is served under. */
-interface Written {
-  readonly text: string
-  readonly alias: string | undefined
-}
+type Written = { readonly text: string; readonly alias: string | undefined }
 
 /** A request to serve. Names are valid; everything else is checked before anything is created. */
 interface Request {
@@ -102,10 +99,7 @@ interface ServeSetup {
   readonly asks: Asks.Asks
 }
 
-interface OpenDoors {
-  readonly sockets: ReadonlyArray<ServedSocket>
-  readonly http: HttpAddress | undefined
-}
+type OpenDoors = { readonly sockets: ReadonlyArray<ServedSocket>; readonly http: HttpAddress | undefined }
 
 /** The address of HTTP as it is printed: with the token only for a person, or for a program that asked. */
 const shownAddress = ({ request }: ServeSetup, { token, url }: HttpAddress, terminal: boolean) => ({

@@ -1,7 +1,4 @@
-/**
- * `daybook sessions`: lists sessions. `daybook messages` and `daybook show`: a transcript as a list, and in full.
- * Spec: CL-14..CL-16, CL-400.
- */
+/** `daybook sessions`, `daybook messages`, `daybook show`: lists and transcripts. Spec: CL-14..CL-16, CL-400. */
 import { Chunk, Clock, Effect, Option, Stream } from "effect"
 import * as OwnerRows from "@daybook/log/coordination/OwnerRows"
 import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"

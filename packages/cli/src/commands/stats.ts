@@ -74,11 +74,7 @@ const print = Effect.fnUntraced(function* (found: StatsReport, { json }: StatsRe
 })
 
 /** What a person wants to know. */
-interface StatsRequest {
-  readonly sessionID: SessionID | undefined
-  readonly exact: boolean
-  readonly json: boolean
-}
+type StatsRequest = { readonly sessionID: SessionID | undefined; readonly exact: boolean; readonly json: boolean }
 
 /** Prints where the bytes of the database are. */
 const run = Effect.fn("Command.stats")(

@@ -57,10 +57,7 @@ export const fork = verb({
   run: (given) => withSessions(runFork(given))
 })
 
-interface BranchFlags {
-  readonly summary: boolean
-  readonly json: boolean
-}
+type BranchFlags = { readonly summary: boolean; readonly json: boolean }
 
 const summary = Flags.toggle("summary", "let the model summarise the branch that is left, for the new one")
 

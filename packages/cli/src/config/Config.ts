@@ -146,6 +146,7 @@ export const WrittenConfig = Schema.Struct({
       isMap(value) && "url" in value ? ParseResult.decodeUnknown(HttpServer) : ParseResult.decodeUnknown(CommandServer)
     )
   ),
+  fetch: optional(Schema.Struct({ private_addresses: optional(boolean) }).pipe(shaped("a map"))),
   environment: optional(Schema.Struct({ bash: optional(variables) }).pipe(shaped("a map of bash"))),
   trust: optional(Schema.Struct({ folders: optional(texts) }).pipe(shaped("a map of folders"))),
   sandbox: optional(WrittenSandbox),
@@ -223,9 +224,7 @@ interface Reference {
   readonly description?: string
 }
 
-/**
- * The settings of a configuration; absent ones are undefined. Compatible with `Daybook.Options`, except for `shared`.
- */
+/** The settings of a configuration; absent ones are undefined. Compatible with `Daybook.Options` but for `shared`. */
 export interface Settings {
   readonly compaction?: {
     readonly enabled?: boolean
@@ -244,6 +243,8 @@ export interface Settings {
   readonly mcp?: Readonly<Record<string, McpServer>>
   /** Paths are absolute. */
   readonly sandbox?: SandboxSettings
+  /** What the tool `fetch` may read. */
+  readonly fetch?: { readonly privateAddresses?: boolean }
   /** Variables passed to commands, by name. */
   readonly environment?: EnvironmentGrants
   /** The person's folders whose projects are trusted: absolute patterns, as in `TrustOptions.folders`. */
@@ -310,10 +311,7 @@ const withoutEmpty = ({ at, value }: Parsed): Parsed => ({
   value: isMap(value) ? Object.fromEntries(Object.entries(value).filter(([, section]) => section !== null)) : value
 })
 
-interface Naming {
-  readonly takes: (key: string) => boolean
-  readonly rule: string
-}
+type Naming = { readonly takes: (key: string) => boolean; readonly rule: string }
 
 const names: Naming = { takes: (key) => namePattern.test(key), rule: nameRule }
 
@@ -403,6 +401,7 @@ export const parseConfig = (
     budget,
     compaction,
     environment: granted,
+    fetch,
     instructions,
     max_loop_lag: maxLoopLag,
     mcp,
@@ -440,6 +439,7 @@ export const parseConfig = (
       templates: templates && Object.entries(templates).map(([name, template]) => ({ name, ...template })),
       mcp: mcp && mapValues(mcp, (server) => closed(server, absolute)),
       environment: granted,
+      fetch: fetch && present({ privateAddresses: fetch.private_addresses }),
       trust: trust && present({ folders: trust.folders?.map(absolute) }),
       sandbox: sandbox && sandboxOf(sandbox, absolute),
       budget,

@@ -15,11 +15,7 @@ import * as Config from "./Config.ts"
 type Env = Readonly<Record<string, string | undefined>>
 
 /** The user's folder, and the configuration file: a named file, or the file in that folder. */
-interface Places {
-  readonly userFolder: string
-  readonly file: string
-  readonly named: boolean
-}
+type Places = { readonly userFolder: string; readonly file: string; readonly named: boolean }
 
 /** `DAYBOOK_CONFIG`, else `daybook/config.yaml` in `XDG_CONFIG_HOME` (if that is absolute), else in `~/.config`. Pure. */
 export const placesOf = (env: Env, home: string, cwd: string): Places => {

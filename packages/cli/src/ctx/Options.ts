@@ -1,7 +1,4 @@
-/**
- * Parses the words after `ctx` and refuses everything that needs no file to be refused, with the help texts and exit codes.
- * Pure. Spec: CL-100..CL-103.
- */
+/** Parses the words after `ctx`; refuses what needs no file, with help and exit codes. Pure. Spec: CL-100..CL-103. */
 import { createHash } from "node:crypto"
 import { didYouMean } from "../support/Nearest.ts"
 
@@ -39,10 +36,7 @@ export const houseSegments = ({ kind, name, owner }: House): ReadonlyArray<strin
 export const houseWords = ({ kind, name, owner }: House): string =>
   `${kind} ${name} ${"uid" in owner ? `of user ${owner.uid}` : `in the shared space ${owner.shared}`}`
 
-/**
- * A session's working folder in canonical form: absolute, without empty and single-dot segments and without a final slash;
- * `undefined` if the text is not such a path.
- */
+/** A working folder in canonical form: absolute, no empty and dot segments; undefined for another text. */
 export const canonicalCwd = (text: string): string | undefined => {
   const segments = text.split("/").filter((segment) => segment !== "" && segment !== ".")
   return text.startsWith("/") && !text.includes("\0") && !segments.includes("..") ? `/${segments.join("/")}` : undefined

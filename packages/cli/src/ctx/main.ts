@@ -9,7 +9,7 @@ import { oneLine, visible } from "../render/Plain.ts"
 import { rootPath } from "../support/Paths.ts"
 import { describe, standard, type Trouble } from "../support/Stream.ts"
 import { exitCode, help, parse, Refused, short, usage, type Verb } from "./Options.ts"
-import { history, latest, type Out, resume, sessions } from "./Verbs.ts"
+import { history, latest, type Out, resume, sessions } from "./CtxCommands.ts"
 
 /** The package's version, which the bundler inserts. */
 declare const CTX_VERSION: string

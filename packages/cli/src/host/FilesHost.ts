@@ -1,7 +1,4 @@
-/**
- * Finds the root of the sessions' plain files and builds their exporter. Loaded only by verbs that write or check files.
- * Spec: CL-101, CL-111 in specs/cli.md, specs/files.md.
- */
+/** Finds the root of the plain files and builds their exporter, for verbs that need it. Spec: CL-101, CL-111. */
 import { readFile } from "node:fs/promises"
 import { homedir } from "node:os"
 import { join, resolve } from "node:path"
@@ -51,10 +48,7 @@ const spawn = () =>
     workerData: { loader: join(__dirname, "..", "..", "bin", "load.js"), program: join(__dirname, "exporter.js") }
   })
 
-/**
- * The exporter of a store under a root, for a process that also runs sessions: in a thread of its own. A thread cannot
- * read a database in memory.
- */
+/** The exporter of a store under a root, in a thread, which cannot read a database in memory. */
 export const beside = (filename: string, root: string) =>
   Layer.unwrapEffect(
     Effect.map(shared, (shared) =>

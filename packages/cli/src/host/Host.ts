@@ -1,7 +1,4 @@
-/**
- * Builds the whole runtime on one database, with the environment's providers, the user's configuration and the person at
- * the terminal. Spec: CL-70..CL-73 in specs/cli.md.
- */
+/** Builds the whole runtime on one database, with providers, configuration and terminal. Spec: CL-70..CL-73. */
 import { homedir } from "node:os"
 import { join } from "node:path"
 import { type ConfigError, Effect, Layer, Struct } from "effect"
@@ -21,6 +18,7 @@ import type { EventLog } from "@daybook/log/log/EventLog"
 import type { Inbox } from "@daybook/log/store/Inbox"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
 import { Catalog, Models, Servers } from "@daybook/models"
+import { BuiltinTools } from "@daybook/tools"
 import * as LiveCommands from "@daybook/shell/agent/LiveCommands"
 import * as RunMode from "../arguments/RunMode.ts"
 import * as Configuration from "../config/Configuration.ts"
@@ -78,7 +76,7 @@ const configured = (
   answered = false
 ) =>
   Effect.gen(function* () {
-    const { mcp = {}, shell = {}, ...settings } = yield* Configuration.load
+    const { fetch, mcp = {}, shell = {}, ...settings } = yield* Configuration.load
     const trust = yield* Trusting.store
     const mode = yield* RunMode.CurrentRunMode
     return {
@@ -93,6 +91,7 @@ const configured = (
         "shared",
         "trust"
       ),
+      builtins: BuiltinTools.withFetch(fetch),
       commands: LiveCommands.layer(Struct.pick(shell, "idle", "limit", "policy")),
       trust,
       adjustAgent: RunMode.adjusted(mode),

@@ -33,11 +33,7 @@ interface ListedModel {
 }
 
 /** One server, and the variables that hold its key. */
-interface ListedServer {
-  readonly provider: string
-  readonly name: string
-  readonly keys: ReadonlyArray<string>
-}
+type ListedServer = { readonly provider: string; readonly name: string; readonly keys: ReadonlyArray<string> }
 
 /** `200k`, `1M`, `1.05M`. */
 const tokens = (count = 0): string => {
@@ -91,10 +87,7 @@ export const serverTable = (servers: ReadonlyArray<ListedServer>): string =>
   columns(servers.map(({ keys, name, provider }) => [provider, name, `set ${keys.join(" or ")}`]))
 
 /** A server that did not list its models. */
-interface Silent {
-  readonly provider: string
-  readonly why: string
-}
+type Silent = { readonly provider: string; readonly why: string }
 
 type Facts = Omit<ListedModel, "default" | "model" | "needs">
 type Options = Effect.Effect.Success<typeof modelOptions>

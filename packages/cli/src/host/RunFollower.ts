@@ -28,9 +28,7 @@ import * as QuestionPrompt from "../terminal/QuestionPrompt.ts"
 import * as Screen from "../terminal/Screen.ts"
 import { Remote } from "./Remote.ts"
 
-/**
- * The sentence about an MCP server that is missing or late; undefined for a server that is connected or about to be.
- */
+/** The sentence about a missing or late MCP server; undefined for a server that is connected or about to be. */
 const sentenceOf = ({ details, name, state, tools }: McpStatus): string | undefined => {
   if (state === "connected" || details === undefined) return undefined
   const so = state === "failed" ? "the run goes on without its tools" : "its tools come when it has"

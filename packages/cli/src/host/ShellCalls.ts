@@ -1,7 +1,4 @@
-/**
- * The verbs of live shells that are one call to a running host; they start no host. Spec: SL-185, SL-186 in
- * specs/shell.md.
- */
+/** The verbs of live shells that are one call to a running host; they start no host. Spec: SL-185, SL-186. */
 import { Effect } from "effect"
 import * as OutputStore from "@daybook/shell/output/OutputStore"
 import { jsonLine, oneLine } from "../render/Plain.ts"

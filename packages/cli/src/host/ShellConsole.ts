@@ -1,7 +1,4 @@
-/**
- * Runs `daybook shell attach`: reads commands line by line, at the terminal or from stdin, and runs each in a live shell.
- * Spec: SL-190..SL-194 in specs/shell.md.
- */
+/** Runs `daybook shell attach`: reads commands line by line and runs each in a live shell. Spec: SL-190..SL-194. */
 import { createInterface } from "node:readline"
 import { Deferred, Effect, Stream, Struct } from "effect"
 import type { Grammar } from "@daybook/core/permission/CommandLine"
@@ -20,9 +17,7 @@ import { existing } from "./ShellHostWork.ts"
 /** A line; `cleared` after Ctrl-C; `end` after Ctrl-D on an empty line, or at the end of the input. */
 type Typed = { readonly line: string } | "cleared" | "end"
 
-interface LineEditor {
-  readonly read: (prompt: string) => Effect.Effect<Typed>
-}
+type LineEditor = { readonly read: (prompt: string) => Effect.Effect<Typed> }
 
 const historySize = 1_000
 

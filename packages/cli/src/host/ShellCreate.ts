@@ -1,7 +1,4 @@
-/**
- * Opens a live shell as the words of `daybook shell create` say. Everything is checked before a host is started.
- * Spec: SL-180, SL-181 in specs/shell.md.
- */
+/** Opens a live shell for `daybook shell create`. Checks everything before it starts a host. Spec: SL-180, SL-181. */
 import { resolve } from "node:path"
 import { Effect } from "effect"
 import { Target } from "@daybook/shell/domain/Target"

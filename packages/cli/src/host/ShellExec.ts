@@ -1,7 +1,4 @@
-/**
- * Runs a command in a live shell, for `daybook shell exec` and for the console, and reads the words of `daybook shell
- * exec`. Spec: SL-182..SL-184 in specs/shell.md.
- */
+/** Runs a command in a live shell, for `daybook shell exec` and the console. Spec: SL-182..SL-184. */
 import { randomUUID } from "node:crypto"
 import { StringDecoder } from "node:string_decoder"
 import { Deferred, Effect, Stream, Struct } from "effect"

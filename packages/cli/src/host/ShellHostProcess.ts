@@ -46,9 +46,7 @@ const limited = (server: SocketServer.SocketServer["Type"]): SocketServer.Socket
   }
 }
 
-/**
- * Listens until `scope` ends. The path is published last and removed with this effect's own scope, which ends after that one.
- */
+/** Listens until `scope` ends. The path is published last and removed with this effect's own scope, which ends last. */
 export const listen = Effect.fn("ShellHostSocket.listen")(function* (
   { name, root }: Pick<ShellHostPlace, "name" | "root">,
   scope: Scope.Scope

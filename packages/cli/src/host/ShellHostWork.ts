@@ -1,7 +1,4 @@
-/**
- * Finds the host of live shells of this environment, or starts the host, and checks the host's version and database.
- * Spec: SL-170, SL-172 in specs/shell.md.
- */
+/** Finds or starts the host of live shells, and checks its version and database. Spec: SL-170, SL-172. */
 import { spawn } from "node:child_process"
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readSync } from "node:fs"
 import { Effect, Predicate, Schedule } from "effect"
@@ -45,10 +42,7 @@ const lastWords = (descriptor: number, from: number): string => {
   return oneLine((lines.findLast((line) => line.startsWith("daybook: ")) ?? "").slice("daybook: ".length), 2_000)
 }
 
-/**
- * Completes when the host is ready. Gives the reason if it ended with a conflict: another host was faster, or another process
- * holds what it needs.
- */
+/** Completes when the host is ready, or gives the reason if it ended with a conflict with another process. */
 const start = Effect.fn("ShellHostStart.start")(function* (place: ShellHostPlace) {
   yield* makeFolder(place.root, ["shell-host"])
   const { descriptor, from } = yield* openLog(place)

@@ -13,11 +13,7 @@ import { SessionStore } from "@daybook/log/store/SessionStore"
 import { oneLine, pad } from "../render/Plain.ts"
 import { many, sizeText } from "../support/Amounts.ts"
 
-interface Totals {
-  readonly sessions: number
-  readonly events: number
-  readonly bytes: number
-}
+type Totals = { readonly sessions: number; readonly events: number; readonly bytes: number }
 
 export const none: Totals = { sessions: 0, events: 0, bytes: 0 }
 
@@ -53,11 +49,7 @@ export const cutJson = ({ bytes, events, floor, held, sessionID, to }: Cut) => (
 export const totalsLine = ({ bytes, events, sessions }: Totals, frees: number): string =>
   `${many(sessions, "session")}, ${many(events, "event")}, ${sizeText(bytes)} of events; removing them frees an estimated ${sizeText(frees)}\n`
 
-interface MeasureRequest {
-  readonly database: string
-  readonly sessionID: SessionID | undefined
-  readonly exact: boolean
-}
+type MeasureRequest = { readonly database: string; readonly sessionID: SessionID | undefined; readonly exact: boolean }
 
 /** Plans a prune without a bound. It reads the row of every event, but no payload. */
 const prunable = (filename: string, sessions: ReadonlyArray<SessionID> | undefined) =>

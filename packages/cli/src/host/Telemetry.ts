@@ -1,7 +1,4 @@
-/**
- * Exports spans, metrics and logs over OTLP, as OpenTelemetry's standard variables configure. Loaded only if an endpoint is
- * named. Spec: CL-128 in specs/cli.md.
- */
+/** Exports spans, metrics and logs over OTLP, configured by OpenTelemetry's standard variables. Spec: CL-128. */
 import * as OtlpLogger from "@effect/opentelemetry/OtlpLogger"
 import * as OtlpMetrics from "@effect/opentelemetry/OtlpMetrics"
 import * as OtlpSerialization from "@effect/opentelemetry/OtlpSerialization"

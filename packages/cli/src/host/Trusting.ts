@@ -1,7 +1,4 @@
-/**
- * Reads and asks for the person's trust decision about the project that a command works in, and shows it.
- * Spec: CL-160..CL-165 in specs/cli.md, specs/security.md.
- */
+/** Reads, asks for and shows the person's trust decision about a command's project. Spec: CL-160..CL-165. */
 import { homedir } from "node:os"
 import { join } from "node:path"
 import { Context, Effect } from "effect"
@@ -142,10 +139,7 @@ export const store = Effect.flatMap(Configuration.load, storeOf)
 /** Projects that this process has asked about or noted. */
 const settled = new Set<string>()
 
-/**
- * Asks once about the project of a folder if it is unknown and a person is at the terminal. Without a terminal a note says
- * that the project's files have no effect.
- */
+/** Asks once about a folder's unknown project. Without a terminal, a note says that its files have no effect. */
 export const settle = Effect.fn("Trusting.settle")(function* (directory: string) {
   const decisions = yield* store
   const report = yield* decisions.report(directory)

@@ -89,10 +89,7 @@ export const commandFailure = ({ tool }: Call, structured: JsonRecord): string |
   return typeof exitCode === "number" && exitCode !== 0 ? `exit code ${exitCode}` : undefined
 }
 
-interface ChangedLine {
-  readonly sign: "+" | "-" | " "
-  readonly text: string
-}
+type ChangedLine = { readonly sign: "+" | "-" | " "; readonly text: string }
 
 /** Shown lines per change; the log has all of them. */
 const shownLines = 16

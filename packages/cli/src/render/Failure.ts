@@ -1,6 +1,4 @@
-/**
- * Renders every failure as one sentence with an exit code. The codes are stable: specs/cli.md lists them (CL-40, CL-41). Pure.
- */
+/** Renders every failure as one sentence with a stable exit code (CL-40, CL-41). Pure. */
 import { Cause, ConfigError, Predicate } from "effect"
 import { knownAs } from "@daybook/models/Servers"
 import { CommandEnded, HostNotStarted } from "../support/Errors.ts"
@@ -8,10 +6,7 @@ import { exitOutputFailed } from "../support/Stream.ts"
 import { oneLine } from "./Plain.ts"
 
 /** The last sentence and exit code of the process; without a sentence it ends quietly. */
-interface Failure {
-  readonly code: number
-  readonly sentence: string | undefined
-}
+type Failure = { readonly code: number; readonly sentence: string | undefined }
 
 export const exitCode = {
   ok: 0,

@@ -52,11 +52,7 @@ const erase = (drawn: ReadonlyArray<string>, columns: number): string => {
   return `\r${up === 0 ? "" : `\u001b[${up}A`}\u001b[J`
 }
 
-interface Written {
-  readonly row: string
-  readonly channel: Channel
-  readonly out: string
-}
+type Written = { readonly row: string; readonly channel: Channel; readonly out: string }
 
 const write = (state: Written, { channel, text }: Piece, columns: number, looks: Looks): Written => {
   let { out, row } = state

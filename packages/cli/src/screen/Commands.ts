@@ -1,7 +1,4 @@
-/**
- * The commands of the screen. Those that only print are the command line's own verbs, for this session. Spec: SC-530..SC-532 in
- * specs/screen.md.
- */
+/** The commands of the screen. Printing ones are the command line's verbs, for this session. Spec: SC-530..SC-532. */
 import { Chunk, Effect, Option, Stream } from "effect"
 import { Agents } from "@daybook/core/agent/Agents"
 import type { ModelResolver } from "@daybook/core/model/ModelResolver"

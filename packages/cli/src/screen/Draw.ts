@@ -1,7 +1,4 @@
-/**
- * Draws blocks, the running work and the status line in lines of the terminal's width. Pure. Spec: SC-507..SC-512 in
- * specs/screen.md.
- */
+/** Draws blocks, the running work and the status line in lines of the terminal's width. Pure. Spec: SC-507..SC-512. */
 import { truncateToWidth } from "@mariozechner/pi-tui/dist/utils.js"
 import { modelText } from "@daybook/log/domain/Values"
 import type { Session } from "@daybook/log/domain/Message"

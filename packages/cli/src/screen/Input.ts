@@ -1,7 +1,4 @@
-/**
- * The editor of the screen: the library's, with completion of commands and of files of the folder. Spec: SC-516..SC-519 in
- * specs/screen.md.
- */
+/** The screen's editor: the library's, with completion of commands and of the folder's files. Spec: SC-516..SC-519. */
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import type {

@@ -23,24 +23,11 @@ import * as Asks from "./Asks.ts"
 import * as Draft from "./Draft.ts"
 import * as Plain from "./Plain.ts"
 import * as Screen from "./Screen.ts"
+import type { ScreenOptions } from "./TopLevel.ts"
 import { Words } from "./Words.ts"
 
 /** What the words after `daybook` say. */
-export interface OpenRequest {
-  /** An id or the beginning of one, a title, or AGENT/SESSION. */
-  readonly session: string | undefined
-  /** Go on with the last session here. */
-  readonly goOn: boolean
-  readonly model: string | undefined
-  readonly agent: string | undefined
-  readonly trust: boolean
-  /** Rules of this run (CL-770). */
-  readonly allow: ReadonlyArray<string>
-  readonly acceptEdits: boolean
-  readonly readOnly: boolean
-  /** Lines only. */
-  readonly plain: boolean
-}
+export type OpenRequest = Omit<ScreenOptions, "prompt" | "rest">
 
 /** Whether a person can use the screen here. */
 export const canOpen = (): boolean =>

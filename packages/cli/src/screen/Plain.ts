@@ -1,7 +1,4 @@
-/**
- * The screen in lines only: asks for one prompt after the other, and follows each to its end. Nothing is drawn again. Spec:
- * SC-539 in specs/screen.md.
- */
+/** The screen in lines only: asks for one prompt at a time and follows each to its end. Spec: SC-539. */
 import { createInterface } from "node:readline"
 import { Effect, Stream } from "effect"
 import type { Naming } from "@daybook/core/session/Naming"

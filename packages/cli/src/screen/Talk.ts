@@ -18,7 +18,7 @@ import { oneLine } from "../render/Plain.ts"
 import * as Breadcrumb from "../terminal/Breadcrumb.ts"
 import type { Questions } from "./Ask.ts"
 import * as Commands from "./Commands.ts"
-import { follow, type Past } from "./Following.ts"
+import { follow, type Past } from "./SessionFollower.ts"
 import * as HostCommand from "./HostCommand.ts"
 import * as View from "./View.ts"
 

@@ -7,7 +7,9 @@ import { oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
 
 export interface ScreenOptions {
+  /** An id or the beginning of one, a title, or AGENT/SESSION. */
   readonly session: string | undefined
+  /** Go on with the last session here. */
   readonly goOn: boolean
   readonly model: string | undefined
   readonly agent: string | undefined

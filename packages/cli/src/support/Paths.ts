@@ -1,7 +1,4 @@
-/**
- * Computes the paths of the database and of the sessions' plain files. Pure, and without Effect, because `ctx` uses it.
- * Spec: CL-20, CL-101 in specs/cli.md.
- */
+/** The paths of the database and of the plain files. Pure, and without Effect, for `ctx`. Spec: CL-20, CL-101. */
 import { delimiter, dirname, isAbsolute, join, normalize, resolve } from "node:path"
 
 type Env = Readonly<Record<string, string | undefined>>

@@ -13,9 +13,7 @@ interface Options {
   readonly limit?: Duration.DurationInput
 }
 
-/**
- * The thread's program. It checks twice within the limit, so that a suspended machine does not count as a blocked loop.
- */
+/** The thread's program. It checks twice within the limit: a suspended machine is not a blocked loop. */
 const watch = `
 const { spawn } = require("node:child_process")
 const { workerData: { beats, limit, pid, terminal } } = require("node:worker_threads")

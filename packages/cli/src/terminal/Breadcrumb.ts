@@ -1,7 +1,4 @@
-/**
- * Remembers per terminal which session was prompted there last: a file of two lines, folder and session. Spec: CL-261,
- * CL-262.
- */
+/** Remembers per terminal which session was prompted last: a file with folder and session. Spec: CL-261, CL-262. */
 import { readFile, readlink, rename, rm, writeFile } from "node:fs/promises"
 import { homedir } from "node:os"
 import { join } from "node:path"
@@ -13,10 +10,7 @@ import { terminalID } from "@daybook/log/support/TerminalID"
 import { dataFolder } from "../support/Paths.ts"
 
 /** What a terminal did last. */
-interface Breadcrumb {
-  readonly directory: string
-  readonly sessionID: SessionID
-}
+type Breadcrumb = { readonly directory: string; readonly sessionID: SessionID }
 
 /** Of stdin, stdout and stderr. */
 const descriptors = [0, 1, 2]

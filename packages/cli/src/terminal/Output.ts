@@ -18,10 +18,7 @@ export class Output extends Context.Tag("@daybook/cli/Output")<
     readonly draw: (to: "stdout" | "stderr", picture: string) => Effect.Effect<void, OutputClosed | OutputFailed>
     /** Writes a note to stderr. If the write fails, the work continues and `complete` fails at the end. */
     readonly note: (text: string) => Effect.Effect<void>
-    /**
-     * Writes errors of a command to stderr as they are, or sanitized for a terminal. A lost error counts as a lost
-     * note.
-     */
+    /** Writes errors to stderr as they are, or sanitized for a terminal. A lost error counts as a lost note. */
     readonly error: (text: string) => Effect.Effect<void>
     /** The same on stdout, for writers that cannot fail. */
     readonly print: (text: string) => Effect.Effect<void>

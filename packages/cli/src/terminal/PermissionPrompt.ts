@@ -12,11 +12,7 @@ export interface Size {
 }
 
 /** One line of a text: the gutter before its first row, and the sanitized line. */
-interface Line {
-  readonly gutter: string
-  readonly text: string
-  readonly paint?: (row: string) => string
-}
+type Line = { readonly gutter: string; readonly text: string; readonly paint?: (row: string) => string }
 
 /** Begins a line. Escaped in all other texts (CL-152). */
 const shade = "▓"

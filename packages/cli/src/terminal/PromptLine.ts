@@ -1,7 +1,4 @@
-/**
- * Lets a person type a prompt at the terminal, with line editing and earlier prompts. Pasted lines become one prompt. Spec:
- * CL-264, CL-265.
- */
+/** Lets a person type a prompt, with line editing and earlier prompts; a paste is one prompt. Spec: CL-264, CL-265. */
 import { createInterface, type Key } from "node:readline"
 import { Effect } from "effect"
 import { visible } from "../render/Plain.ts"

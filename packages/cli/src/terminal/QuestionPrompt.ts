@@ -22,10 +22,7 @@ export const questionText = ({ header, multiple, options = [], question }: Quest
   return `${title}${oneLine(question, 2_000)}\n${choices.join("")}${several}`
 }
 
-/**
- * The answer that was typed: numbers become the labels of their options (a line each if several may be chosen); any other
- * text is the answer itself.
- */
+/** The typed answer: numbers become the labels of their options; any other text is the answer itself. */
 export const answerOf = ({ multiple, options = [] }: QuestionItem, typed: string): string => {
   const words = typed.trim()
   if (!/^\d+(?:\s*,\s*\d+)*$/.test(words)) return words

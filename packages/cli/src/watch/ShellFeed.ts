@@ -127,10 +127,7 @@ const framed = (
   return [frames, { cursor, behind: behind && hasMore, waits: !hasMore }] as const
 }
 
-/**
- * The texts after a cursor. Fails at once if the first page cannot be read; the stream ends if a later page cannot be
- * read.
- */
+/** The texts after a cursor. Fails if the first page cannot be read; ends if a later page cannot be read. */
 export const stream = (
   feed: ShellFeed,
   after: number,

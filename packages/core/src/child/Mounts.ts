@@ -12,12 +12,7 @@ import { isWithin } from "../support/TextFile.ts"
 // resolves paths.
 
 /** A line of the kernel's table of mounts: what is mounted (a path of a file system) and where, as the kernel writes them. */
-interface Line {
-  readonly device: string
-  readonly root: string
-  readonly point: string
-  readonly isReadOnly: boolean
-}
+type Line = { readonly device: string; readonly root: string; readonly point: string; readonly isReadOnly: boolean }
 
 /** A mount that a sandbox is meant to have: a path of the host without links, where it is, and whether it is read-only. */
 export interface Meant {
@@ -124,10 +119,7 @@ function words(...lines: ReadonlyArray<string>): ReadonlyArray<string> {
   return lines.flatMap((line) => line.split(" "))
 }
 
-/**
- * Bounds of the scan for protected names, nearest folders first: a large project must not delay a command, and a
- * hostile one must not block the event loop.
- */
+/** Bounds of the scan for protected names, nearest folders first: a large project must not delay a command. */
 const maximumFolders = 256
 const maximumEntries = 20_000
 
@@ -190,9 +182,7 @@ const lookBelow = (root: string): ReadonlyArray<string> => {
   return found
 }
 
-/**
- * The paths that earlier scans found, by folder, so that a command cannot hide them from the scan by adding folders.
- */
+/** The paths that earlier scans found, by folder: a command cannot hide them from the scan by adding folders. */
 const known = new Map<string, ReadonlyArray<string>>()
 const maximumKnown = { roots: 64, paths: 1_000 }
 

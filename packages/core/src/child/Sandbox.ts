@@ -48,10 +48,7 @@ const proceed = (pid: number) => {
   }
 }
 
-/**
- * Waits until the sandbox whose `bwrap` has this number is made. Returns why its program must not begin; else the program begins,
- * or `bwrap` has ended, which says why itself.
- */
+/** Waits until the sandbox of this `bwrap` is made. Returns why its program must not begin, if it must not. */
 export const admit = Effect.fn("SandboxGate.admit")(function* (pid: number, meant: ReadonlyArray<Meant>) {
   const end = performance.now() + patienceMillis
   while (performance.now() < end) {
@@ -145,10 +142,7 @@ export interface SandboxSettings {
   readonly readable?: ReadonlyArray<string>
   /** Paths that are hidden even inside the folders above. */
   readonly hidden?: ReadonlyArray<string>
-  /**
-   * Folders that serve as the whole file system, besides the system folders, of programs started inside them. Set by
-   * the host.
-   */
+  /** Folders that are the whole file system of programs inside them, besides the system folders. Set by the host. */
   readonly worlds?: ReadonlyArray<string>
   /** Whether a sandboxed command that would need a question runs without one; false by default. */
   readonly autoAllow?: boolean
@@ -232,10 +226,7 @@ const limiterShell = existsSync("/bin/bash")
   ? { path: "/bin/bash", highest: 1_048_576 }
   : { path: "/bin/sh", highest: 9 }
 
-/**
- * Closes inherited descriptors, sets the limits of each process, waits to be let begin, then runs the program. Shells differ in the option for
- * the number of processes.
- */
+/** Closes inherited descriptors, sets limits, waits to be let begin, then runs the program. */
 const limiter =
   `for fd in /proc/self/fd/*; do fd=\${fd##*/}; [ "$fd" -gt 2 ] && [ "$fd" -le ${limiterShell.highest} ] && eval "exec $fd>&-"; done; ` +
   'ulimit -c 0; ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null; ulimit -d "$2" 2>/dev/null; [ "$3" = go ] || kill -STOP $$; shift 3; exec "$@"'
@@ -288,10 +279,7 @@ const summaryOf = (given: ReadonlyArray<Mount>, network: boolean) => {
 }
 
 /** `bwrap`, and the path of the system call filter if the architecture has one. */
-interface Program {
-  readonly program: string
-  readonly filter: string | undefined
-}
+type Program = { readonly program: string; readonly filter: string | undefined }
 
 export interface Sandboxes {
   readonly settings: SandboxSettings

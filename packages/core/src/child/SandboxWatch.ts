@@ -169,10 +169,7 @@ export const outsideOf = (pid: number): Outside | undefined => {
 /** Processes of a sandbox besides those of its program: `bwrap`, and the first process. */
 const own = 2
 
-/**
- * The bound that the process tree below `pid` exceeds, or whether only its program runs. Orphans stay in the tree, below the
- * sandbox's first process.
- */
+/** The bound that the process tree below `pid` exceeds, or whether only its program runs. */
 const look = (pid: number, limits: Limits): Bound | "alone" | "busy" => {
   let [count, bytes] = [0, 0]
   const waiting = [String(pid)]

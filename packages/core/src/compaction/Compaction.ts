@@ -149,10 +149,7 @@ export class Compaction extends Context.Tag("@daybook/core/Compaction")<
   {
     /** Whether compaction is enabled and the request exceeds its budget. Changes nothing. */
     readonly isNeeded: (request: CompactionRequest) => boolean
-    /**
-     * Runs before a request is sent. Unless it returns `unchanged`, the caller assembles the request again, without a
-     * second promotion (CM-9).
-     */
+    /** Runs before a request is sent. Unless it returns `unchanged`, the caller assembles the request again (CM-9). */
     readonly compactIfNeeded: (request: CompactionRequest) => Effect.Effect<Compacted, LogError>
     /** Runs after the provider rejected the request as too long, before any answer (CM-10). True: try again. */
     readonly compactAfterOverflow: (request: CompactionRequest) => Effect.Effect<boolean, LogError>

@@ -88,16 +88,10 @@ export interface Sized {
   readonly tokens: number
 }
 
-interface Selection {
-  readonly head: ReadonlyArray<Message>
-  readonly recent: ReadonlyArray<Message>
-}
+type Selection = { readonly head: ReadonlyArray<Message>; readonly recent: ReadonlyArray<Message> }
 
 /** The past, and the prompts without an answer, which stay unchanged with their attachments (CP-49). */
-interface Answered {
-  readonly past: ReadonlyArray<Message>
-  readonly pending: ReadonlyArray<Message>
-}
+type Answered = { readonly past: ReadonlyArray<Message>; readonly pending: ReadonlyArray<Message> }
 
 /** Messages with their sizes as serialized text. */
 export const sized = (messages: ReadonlyArray<Message>, count?: CountTokens): ReadonlyArray<Sized> =>

@@ -158,11 +158,7 @@ export const conversationOf = (messages: ReadonlyArray<Message>, budget: number,
   return texts.join("\n\n")
 }
 
-interface Section {
-  readonly level: 2 | 3
-  readonly title: string
-  readonly hint?: string
-}
+type Section = { readonly level: 2 | 3; readonly title: string; readonly hint?: string }
 
 const sections: ReadonlyArray<Section> = [
   { level: 2, title: "Goal", hint: "What the user wants to reach; several goals are several lines." },

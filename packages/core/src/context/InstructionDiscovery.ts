@@ -134,10 +134,7 @@ const beyond = (folder: string, count: number) =>
     count === 1 ? "" : `, nor are those of ${count - 1} folders found later`
   )
 
-/**
- * Instructions of folders below the Location that the session read in, in order of discovery. The first ones stay, so
- * that what the model was told still holds.
- */
+/** Instructions of folders below the Location that the session read in, in order of discovery. */
 export const nestedInstructions = (
   reader: InstructionReader,
   directory: string,

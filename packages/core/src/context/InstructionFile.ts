@@ -84,10 +84,7 @@ export const decodeInstructions = (bytes: Uint8Array, limit = maximumBytes): str
   return body === "" || notes.length === 0 ? body : `${body}\n[${notes.join(" ")}]`
 }
 
-interface CachedText {
-  readonly stamp: string
-  readonly text: string
-}
+type CachedText = { readonly stamp: string; readonly text: string }
 
 const special: ReadResult = { _tag: "Refused", why: "it is not a regular file" }
 

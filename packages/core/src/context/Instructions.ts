@@ -151,10 +151,7 @@ const isThere = (path: string) =>
     )
   )
 
-/**
- * Reads the candidates in order, within the room. An existing file that cannot be read makes the result unavailable
- * (EP-11).
- */
+/** Reads the candidates in order, within the room. An unreadable file makes the result unavailable (EP-11). */
 export const loadFiles = Effect.fnUntraced(function* (reader: InstructionReader, candidates: ReadonlyArray<Candidate>) {
   const entries: Array<Entry> = []
   const seen = new Set<string>()

@@ -21,10 +21,7 @@ import type { ModelInfo } from "../model/ModelResolver.ts"
 export interface Settings {
   /** The user's folder, with `AGENTS.md` and `skills/`; undefined for none. */
   readonly userFolder: string | undefined
-  /**
-   * Additional instructions: files, globs, and http(s) URLs. Relative paths resolve against the Location; `~/` is the
-   * home directory.
-   */
+  /** More instructions: files, globs, http(s) URLs. Paths are relative to the Location; `~/` is the home directory. */
   readonly instructions: ReadonlyArray<string>
   readonly skills: ReadonlyArray<string>
   /** Whether the project's instructions and skills are read. */
@@ -56,10 +53,7 @@ const projectConfigDisabled = Effect.zipWith(
   (ours, theirs) => ours || theirs
 )
 
-/**
- * Settings from the host's options; DAYBOOK_DISABLE_PROJECT_CONFIG (1 or true) disables the project's instructions and
- * skills.
- */
+/** Settings from the host's options; DAYBOOK_DISABLE_PROJECT_CONFIG (1 or true) disables the project's. */
 export const layerContextSettings = (options: Options = {}): Layer.Layer<ContextSettings> =>
   Layer.effect(
     ContextSettings,
@@ -112,10 +106,7 @@ export type Look =
       readonly _tag: "Available"
       /** The texts without an earlier value. */
       readonly first: () => RenderedValue
-      /**
-       * The texts after a stored value; `update` is undefined if the values are equal. Left if the stored value does
-       * not decode.
-       */
+      /** The texts after a stored value; `update` is undefined if it is equal. Left if the value does not decode. */
       readonly since: (
         stored: unknown
       ) => Either.Either<RenderedValue & { readonly update: string | undefined }, Undecodable>

@@ -59,8 +59,8 @@ export const watch: Effect.Effect<() => Lag, never, Scope.Scope> = Effect.gen(fu
   const look = Effect.suspend(() => {
     last = measure() ?? last
     return Effect.zipRight(
-      Metric.set(Metric.tagged(Metrics.loopLag, "quantile", "0.5"), last.p50),
-      Metric.set(Metric.tagged(Metrics.loopLag, "quantile", "0.99"), last.p99)
+      Metric.set(Metrics.loopLagAt("0.5"), last.p50),
+      Metric.set(Metrics.loopLagAt("0.99"), last.p99)
     )
   })
   yield* Effect.zipRight(pause, look).pipe(Effect.repeat(Schedule.forever), Effect.forkScoped)

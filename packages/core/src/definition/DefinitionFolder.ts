@@ -12,9 +12,7 @@ import { type Frontmatter, type Issue, parseFrontmatter, showIssues } from "./Ya
 
 // Locates the `.daybook` folder of a project, which counts only if the project is trusted.
 
-/**
- * The folder of one kind of file in the Location's project, and the project's trust; nothing may lead out of its root.
- */
+/** The folder of one kind of file in the Location's project, and its trust; nothing may lead out of its root. */
 export const projectFolder = Effect.fnUntraced(function* (
   trust: Trust,
   { directory }: Location,
@@ -45,10 +43,7 @@ const maximumFolders = 100
 
 type Parse<A> = (file: Frontmatter, stem: string) => Either.Either<A, ReadonlyArray<Issue>>
 
-interface CachedDefinition<A> {
-  readonly stamp: string
-  readonly definition: Definition<A>
-}
+type CachedDefinition<A> = { readonly stamp: string; readonly definition: Definition<A> }
 
 /** The names of the folder's definition files in code unit order, and whether the limits cut the list. */
 const listing = async (folder: string) => {

@@ -47,9 +47,7 @@ export const selected = <A>(select: (value: unknown) => Decode<A>): Schema.Schem
     encode: (value) => ParseResult.succeed(value)
   })
 
-/**
- * One error. `path` is the key path (`mcp.files.args[0]`), empty for the whole file; lines and columns count from 1.
- */
+/** One error. `path` is the key path (`mcp.files.args[0]`), empty for the whole file; lines, columns from 1. */
 export const Issue = Schema.Struct({
   path: Schema.String,
   line: Schema.optionalWith(Schema.Int, { exact: true }),

@@ -64,10 +64,7 @@ export const Agent = Schema.Struct({
   /** Sent once when a session switches to this agent, and when it leaves it. */
   enterReminder: optional(Schema.String),
   leaveReminder: optional(Schema.String),
-  /**
-   * How `bash` runs commands: each in a process of its own (`process`, the default), or all of a session in one live
-   * shell (`live`), if the host provides live shells.
-   */
+  /** How `bash` runs commands: a process each (`process`, the default), or in one live shell per session (`live`). */
   bash: optional(BashMode)
 })
 export type Agent = typeof Agent.Type

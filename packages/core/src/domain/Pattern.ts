@@ -9,10 +9,7 @@ const any = -2
 type Tokens = ReadonlyArray<number>
 
 /** The tokens between two stars; `fallback` is the Knuth-Morris-Pratt table, for segments without `?`. */
-interface Segment {
-  readonly tokens: Tokens
-  readonly fallback: ReadonlyArray<number> | undefined
-}
+type Segment = { readonly tokens: Tokens; readonly fallback: ReadonlyArray<number> | undefined }
 
 export interface Pattern {
   readonly source: string
@@ -106,10 +103,7 @@ export const compile = (source: string): Pattern => {
   return pattern
 }
 
-interface Subject {
-  readonly length: number
-  readonly at: (index: number) => number
-}
+type Subject = { readonly length: number; readonly at: (index: number) => number }
 
 const fits = (token: number, unit: number): boolean => token === unit || (token === one && unit !== any)
 

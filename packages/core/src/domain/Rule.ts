@@ -1,7 +1,4 @@
-/**
- * Defines permission rules. Rules are ordered; the last match decides, and no match means `ask`. `Permission.ts` asks
- * and remembers. Pure. Spec: PM-1, PM-2, TO-15.
- */
+/** Permission rules: the last match decides, no match means `ask`. Pure. Spec: PM-1, PM-2, TO-15. */
 import { Schema } from "effect"
 import { compile, test } from "./Pattern.ts"
 
@@ -49,10 +46,7 @@ export const decidingRule = (rules: ReadonlyArray<Rule>, permission: string, res
 export const verdictOf = (rules: ReadonlyArray<Rule>, permission: string, resource: string): Verdict | undefined =>
   decidingRule(rules, permission, resource)?.verdict
 
-/**
- * Whether the rules deny a permission for every resource: the last rule for it denies `*`. Such tools are not offered
- * to the model.
- */
+/** Whether the last rule for a permission denies it for `*`. Such tools are not offered to the model. */
 export const deniesAll = (rules: ReadonlyArray<Rule>, permission: string): boolean => {
   const last = rules.findLast((rule) => matches(rule.permission, permission))
   return last?.verdict === "deny" && last.resource === "*"

@@ -1,7 +1,4 @@
-/**
- * Defines the errors of runs that are the runtime's own, as schemas without the runtime: servers and clients read them.
- * Spec: EX-560.
- */
+/** The errors of runs that are the runtime's own, as schemas that servers and clients read. Spec: EX-560. */
 import { Cause, Option, Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import { ModelRef } from "@daybook/log/domain/Values"

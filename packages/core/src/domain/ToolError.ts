@@ -4,10 +4,7 @@ import { ErrorCause } from "@daybook/log/domain/Json"
 
 /** The call failed. The model reads `message` and the run continues (TO-1..TO-4). */
 export class ToolFailure extends Schema.TaggedError<ToolFailure>("@daybook/core/ToolFailure")("ToolFailure", {
-  /**
-   * The kind, an open set: `tool.execution`, `tool.input`, `tool.output`, `tool.unknown`, `permission.denied` and so
-   * on.
-   */
+  /** The kind, an open set: `tool.execution`, `tool.input`, `tool.output`, `permission.denied` and so on. */
   type: Schema.NonEmptyString,
   message: Schema.String
 }) {}

@@ -12,10 +12,7 @@ type Range = readonly [from: number, to: number]
 type Token = number | { readonly negated: boolean; readonly ranges: ReadonlyArray<Range> }
 
 /** One name of a path; `literal` is its text if it has no wildcards. */
-interface Name {
-  readonly tokens: ReadonlyArray<Token>
-  readonly literal: string | undefined
-}
+type Name = { readonly tokens: ReadonlyArray<Token>; readonly literal: string | undefined }
 /** `**` between slashes: any number of names, including none. */
 const folders = Symbol("folders")
 type Segment = Name | typeof folders
@@ -117,10 +114,7 @@ const fits = (token: Token, unit: number): boolean => {
   return token.ranges.some(([from, to]) => from <= unit && unit <= to) !== token.negated
 }
 
-/**
- * Whether the items match the pattern, whose wildcards match any run of items. Only the last wildcard is retried: it
- * can take whatever an earlier one could take instead.
- */
+/** Whether the items match the pattern, whose wildcards match any run. Retrying the last wildcard suffices. */
 const runs = (
   length: number,
   patternLength: number,
@@ -160,10 +154,7 @@ const nameMatches = ({ literal, tokens }: Name, text: string): boolean =>
 const segmentMatches = (segment: Segment | undefined, part: string | undefined): boolean =>
   segment !== undefined && segment !== folders && part !== undefined && nameMatches(segment, part)
 
-/**
- * Whether the names of a path, starting at `from`, match. The last name is compared first, because most patterns depend
- * on it.
- */
+/** Whether the names of a path from `from` on match. The last name comes first: most patterns depend on it. */
 export const pathMatches = (path: Path, parts: ReadonlyArray<string>, from = 0): boolean =>
   parts.length > from &&
   segmentMatches(path.at(-1), parts.at(-1)) &&

@@ -19,16 +19,10 @@ interface Rule {
 }
 
 /** The rules of one file, which apply below a folder `depth` names below the project's root. */
-interface Rules {
-  readonly depth: number
-  readonly rules: ReadonlyArray<Rule>
-}
+type Rules = { readonly depth: number; readonly rules: ReadonlyArray<Rule> }
 
 /** Rules, and a sentence about rejected ones. */
-interface Parsed {
-  readonly rules: ReadonlyArray<Rule>
-  readonly warning?: string
-}
+type Parsed = { readonly rules: ReadonlyArray<Rule>; readonly warning?: string }
 
 const withoutEndSpace = (line: string): string => {
   let end = line.length
@@ -147,10 +141,7 @@ const makeTurns = () => {
 }
 
 /** A folder to walk: its path below the searched folder, and the ignore rules that apply. */
-interface PendingFolder {
-  readonly below: ReadonlyArray<string>
-  readonly files: ReadonlyArray<Rules>
-}
+type PendingFolder = { readonly below: ReadonlyArray<string>; readonly files: ReadonlyArray<Rules> }
 
 /** Returns the matching files, unordered. An unreadable folder counts as empty. */
 export const walk = async (options: WalkOptions): Promise<Walked> => {

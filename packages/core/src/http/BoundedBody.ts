@@ -1,7 +1,4 @@
-/**
- * Bounds a response's body: it fails when it exceeds its limits. In an event stream each event is bounded too, so that
- * an endless event is not buffered. Spec: LM-10.
- */
+/** Bounds a response's body, and each event of an event stream, so that nothing endless is buffered. Spec: LM-10. */
 import { HttpRefused } from "./SameOrigin.ts"
 
 export interface BodyLimits {

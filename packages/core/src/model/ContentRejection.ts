@@ -1,6 +1,6 @@
 /**
  * Tells from a provider's error which content of a request it rejected: pictures, PDF documents, media of either kind, or
- * text, or earlier thinking. Pure. `ProviderError.ts` classifies everything else. Spec: MD-640, MD-641, MD-780.
+ * text, or earlier thinking. Pure. `ProviderError.ts` classifies everything else. Spec: MD-640, MD-641, MD-781.
  */
 
 /** The rejected content. */

@@ -25,16 +25,17 @@ const wordings = [
   // Groq, Cerebras
   /reduce the length of the (?:messages|prompt|input)/i,
   // llama.cpp while it generates, MiniMax
-  /context (?:size|window|length) (?:(?:has been |was |is )?exceeded|exceeds limit\b)|context shift is disabled/i,
+  /context (?:size|window|length)(?: limit)? (?:(?:has been |was |is )?(?:exceeded|reached|exhausted|full)\b|exceeds limit\b)|context shift is disabled/i,
   // LM Studio
   /greater than the context length|keep the first \d+ tokens when context|reached (?:the )?context length/i,
   // Gemini, Vertex, Bedrock
   /input token count .{0,60}(?:exceeds the maximum|only supports)|number of input tokens exceeds/i,
   // TGI, Together
-  /`inputs`.{0,40} must (?:be <=|have less than) \d/i,
+  /\binputs\b.{0,40} must (?:be <=|have less than) \d/i,
   // DashScope, Copilot, Cohere
   /range of input length should be|prompt token count of \d+ exceeds|tokens in the prompt cannot exceed/i,
-  // Cerebras, TensorRT-LLM, Snowflake, Yi, Perplexity
+  // vLLM takes the prompt from the window; Cerebras, TensorRT-LLM, Snowflake, Yi, Perplexity
+  /max_(?:completion_)?tokens must be at least 1, got -\d/i,
   /length is [\d,]+ while limit is|default_max_tokens \(-\d|max tokens of [\d,]+ exceeded|maximum number of tokens exceeded/i,
   /\b(?:prompt|input)(?: length| tokens)?(?: \([\d.]+\))? (?:\+|and) `?max_tokens`? (?:exceeds|is longer)/i,
   // OpenAI counts messages
@@ -137,7 +138,7 @@ const windows = [
   /model token limit: ([\d,]+)/i,
   /exceeds the limit of ([\d,]+)/i,
   /input length should be \[\d+, ?([\d,]+)\]/i,
-  /`inputs`.{0,40} must (?:be <=|have less than) ([\d,]+)/i,
+  /\binputs\b.{0,40} must (?:be <=|have less than) ([\d,]+)/i,
   /while limit is ([\d,]+)/i,
   /only supports up to ([\d,]+)/i,
   /max size: ([\d,]+) tokens/i,

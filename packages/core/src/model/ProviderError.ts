@@ -67,7 +67,7 @@ export const classifyError = (error: unknown, modelID?: string): ProviderFailure
       overflow ||
       isAnswered(facts) ||
       facts.transport === "unsent" ||
-      facts.code === "redirect_refused" ||
+      /^(?:redirect|proxy)_refused$/.test(facts.code ?? "") ||
       unreached.test(facts.code ?? ""),
     ...(content === undefined ? {} : { content }),
     ...(status === undefined ? {} : { statusCode: status }),
@@ -235,8 +235,8 @@ const faulty =
 
 const retryableCodes =
   /overloaded|rate_limit|throttl|too_?many_?requests|slow_down|resource_exhausted|upstream_error|incomplete_response|^api_error$|server_error|internal_error|timeout|unavailable/i
-/** Refusals by Daybook itself: a retry would fail the same way. */
-const final: ReadonlySet<string> = new Set(["redirect_refused", "answer_too_large"])
+/** Refusals by Daybook itself, or by a proxy: a retry would fail the same way. */
+const final: ReadonlySet<string> = new Set(["redirect_refused", "answer_too_large", "proxy_refused"])
 const broke =
   /^(?:incomplete_response|ECONN\w+|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|UND_ERR_\w+)$/i
 const unreached = /^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT)$/i
@@ -279,7 +279,8 @@ const isRetryable = (facts: Facts, text: string): boolean => {
   if (status !== undefined && status >= 400) {
     const asked = headerOf(facts, "x-should-retry")
     if (asked === "true" || asked === "false") return asked === "true"
-    return status === 408 || status === 429 || status >= 500
+    // 499: a gateway says that the request was cancelled, which it was not here.
+    return status === 408 || status === 429 || status >= 499
   }
   if (facts.transport === false || facts.transport === "unsent") return false
   return retryableCodes.test(facts.code ?? "") || isUnanswered(facts)
@@ -300,8 +301,8 @@ const messageOf = (facts: Facts, modelID: string | undefined): string => {
   const absent = facts.status === 404
   const where = facts.host === undefined ? "the provider" : `${facts.host}${absent ? (facts.path ?? "") : ""}`
   const asked = absent && modelID !== undefined ? ` to a request for the model ${modelID}` : ""
-  const status = isAnswered(facts) ? ` answered HTTP ${facts.status}${asked}` : ""
-  const said = facts.detail ?? facts.code ?? (facts.body === undefined ? "no further details" : facts.body)
+  const status = (facts.status ?? 0) >= 300 ? ` answered HTTP ${facts.status}${asked}` : ""
+  const said = facts.detail ?? facts.code ?? (facts.body?.trim() || "no further details")
   const isPlain = facts.code === "ERR_SSL_WRONG_VERSION_NUMBER"
   // OpenSSL's words are for its developers.
   const detail = isPlain ? "the server does not speak TLS" : said.replace(/; if the root CA is installed.*$/s, "")

@@ -1,6 +1,6 @@
 /**
  * Reads the delay that a provider asks for, from the headers, the body and the text of its answer. `ProviderStream.ts`
- * decides whether to wait for the delay. Pure. Spec: MD-35, MD-684, MD-685 in specs/models.md.
+ * decides whether to wait for the delay. Pure. Spec: MD-35, MD-687, MD-783 in specs/models.md.
  */
 import { Predicate } from "effect"
 

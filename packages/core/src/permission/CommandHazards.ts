@@ -9,9 +9,7 @@ import { harmlessVariable, isWrapper, nameOf } from "./CommandWrappers.ts"
 /** One reason to ask. */
 export interface Hazard {
   readonly what: string
-  /**
-   * The text that a rule must contain outside its wildcards. Absent: only a rule for exactly this command allows it.
-   */
+  /** The text that a rule must contain outside its wildcards. Absent: only a rule for this exact command. */
   readonly name?: string
   /** It may run a command that is not visible in the line. */
   readonly hides: boolean

@@ -225,10 +225,7 @@ export const readsProgram = (name: string, words: ReadonlyArray<Word>): boolean 
   return first === undefined || /^(?:-$|\/dev\/|\/proc\/)/.test(first)
 }
 
-/**
- * The option or word with which this argument makes the command write a file or run another command; undefined if it
- * does not.
- */
+/** The option or word with which this argument makes the command write a file or run another command. */
 export const writesOrRuns = (name: string, words: ReadonlyArray<Word>, index: number): string | undefined => {
   const text = words[index]?.text ?? ""
   const { letters, long = [], subcommands, words: special } = knownOptions(name)

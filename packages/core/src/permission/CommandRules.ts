@@ -17,10 +17,7 @@ import {
 import { isHarmless } from "./CommandOptions.ts"
 import { baseName, executesInput, innerOf, isReader, isShell, isWrapper, nameOf } from "./CommandWrappers.ts"
 
-interface CommandRule {
-  readonly pattern: Pattern
-  readonly verdict: Verdict
-}
+type CommandRule = { readonly pattern: Pattern; readonly verdict: Verdict }
 
 interface Rules {
   readonly list: ReadonlyArray<CommandRule>
@@ -47,10 +44,7 @@ const contains = (text: string, name: string): boolean => {
   return false
 }
 
-/**
- * Whether the rule names a command's hazard: it contains the name, or is for exactly this command, or for every
- * command.
- */
+/** Whether the rule names a command's hazard: it contains the name, or is for this or every command. */
 const names = ({ open }: Rules, { pattern }: CommandRule, { hides, name }: Hazard, source: string): boolean =>
   (pattern.universal && (open || !hides)) ||
   (name === undefined ? pattern.literal === source : pattern.texts.some((text) => contains(text, name)))
@@ -59,10 +53,7 @@ const plain = (words: ReadonlyArray<Word>): string => words.map(({ text }) => te
 
 const joined = (words: ReadonlyArray<Word>): string => words.map(({ unquoted }) => unquoted).join(" ")
 
-/**
- * Joins words, with the white space inside each replaced by a character that no rule has, so that a rule's spaces match
- * only between words.
- */
+/** Joins words; a character that no rule has replaces their white space, so that spaces match between words. */
 const apart = (words: ReadonlyArray<Word>): string => words.map(({ text }) => text.replaceAll(/\s/g, "\0")).join(" ")
 
 /** The texts that an allowing rule may match. */
@@ -187,10 +178,7 @@ const command = (words: ReadonlyArray<Word>): SimpleCommand => ({
 })
 
 /** What a wrapper runs, with the hazards of the wrapper and of the command that it runs. */
-interface Ran {
-  readonly commands: ReadonlyArray<SimpleCommand>
-  readonly hazards: ReadonlyArray<Hazard>
-}
+type Ran = { readonly commands: ReadonlyArray<SimpleCommand>; readonly hazards: ReadonlyArray<Hazard> }
 
 const nothing: Ran = { commands: [], hazards: [] }
 

@@ -64,9 +64,7 @@ const shortened = (texts: ReadonlyArray<string>): ReadonlyArray<string> =>
 /** The decision fields of an event. */
 type Decision = Pick<EventOfType<"session.next.permission.decided">["data"], "decision" | "patterns" | "saved">
 
-/**
- * Counts the uses of approvals and records the decision as an event. A call whose decision cannot be recorded fails.
- */
+/** Counts the uses of approvals and records the decision. A call whose decision cannot be recorded fails. */
 const record = Effect.fnUntraced(function* (
   { log, store }: Records,
   request: Authorization,

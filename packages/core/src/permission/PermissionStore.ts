@@ -1,7 +1,4 @@
-/**
- * Defines the store of saved approvals of a folder, with their source, uses and revocation. `SqlPermissionStore.ts`
- * implements it in SQL. Spec: PM-3, PM-40..PM-47.
- */
+/** The store of a folder's saved approvals; `SqlPermissionStore.ts` implements it. Spec: PM-3, PM-40..PM-47. */
 import { Context, type Effect, Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import { ErrorCause } from "@daybook/log/domain/Json"
@@ -60,10 +57,7 @@ export type PermissionEvent = EventOfType<"session.next.permission.decided" | "s
 export class PermissionStore extends Context.Tag("@daybook/core/PermissionStore")<
   PermissionStore,
   {
-    /**
-     * The valid approvals of the folder that is at this canonical path now, oldest first. With `permission`, only the
-     * approvals that may apply to it.
-     */
+    /** The valid approvals of the folder at this path now, oldest first; with `permission`, only its own. */
     readonly list: (
       folder: string,
       permission?: string

@@ -1,7 +1,4 @@
-/**
- * Describes a call's action as data for a person's decision: the whole command, the lines that a change adds and
- * removes, a tool's input. Pure. Spec: PM-20 in specs/tools.md.
- */
+/** A call's action as data for a person's decision: the whole command, changed lines, input. Pure. Spec: PM-20. */
 import { Schema } from "effect"
 import { JsonValue } from "@daybook/log/domain/Json"
 
@@ -11,10 +8,7 @@ export const FileChange = Schema.Struct({
   path: Schema.String,
   change: Schema.Literal("create", "replace", "edit", "delete", "move"),
   movedTo: optional(Schema.String),
-  /**
-   * Removed lines begin with `-`, added lines with `+`, unchanged lines with a space; `@@` begins a position in the
-   * file.
-   */
+  /** Removed lines begin with `-`, added lines with `+`, others with a space; `@@` begins a position. */
   diff: Schema.String
 })
 export type FileChange = typeof FileChange.Type

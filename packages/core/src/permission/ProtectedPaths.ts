@@ -67,10 +67,7 @@ const secretFamilies: ReadonlyArray<{ readonly marker: string; readonly matches:
   { marker: "id_", matches: /^id_(?:[a-z0-9_-]+|(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?[._-](?!pub$).*)$/ }
 ]
 
-/**
- * Folds a segment as the least strict file system compares it: ignores case, Unicode composition, invisible characters,
- * and dots and spaces at the end.
- */
+/** Folds a segment as the least strict file system does: case, composition, invisible characters, final dots. */
 const fold = (segment: string): string =>
   segment
     .normalize("NFKC")
@@ -101,10 +98,7 @@ export const guardsOf = (permission: string, path: string): ReadonlyArray<Guard>
 /** Replaces a wildcard; no file name contains it. */
 const wildcard = "\0"
 
-/**
- * Whether a rule's pattern names everything that is protected in a resource: it is the resource itself, or each guard
- * matches one of its segments.
- */
+/** Whether a rule's pattern names every guard in a resource: it is the resource, or each guard matches a segment. */
 export const namesGuards = (pattern: string, resource: string, guards: ReadonlyArray<Guard>): boolean => {
   if (guards.length === 0 || pattern === literal(resource)) return true
   const segments = pattern

@@ -39,10 +39,7 @@ const isPermissionEvent = (event: SessionEvent): event is PermissionEvent =>
 /** The minimum interval between writes of one approval's uses, in milliseconds. */
 const usesEvery = 60_000
 
-interface UseCount {
-  readonly uses: number
-  readonly writtenAt: number
-}
+type UseCount = { readonly uses: number; readonly writtenAt: number }
 
 const standing = (folder: string) =>
   Effect.tryPromise({

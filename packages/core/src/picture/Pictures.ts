@@ -99,10 +99,7 @@ const attempts: ReadonlyArray<readonly [edge: number, quality: number | undefine
 const open = (sharp: Sharp, bytes: Uint8Array, pixels: number) =>
   sharp(bytes, { failOn: "error", limitInputPixels: pixels, sequentialRead: true, pages: 1 }).timeout({ seconds })
 
-/**
- * Decodes the whole picture once and discards the result: a picture that fails here would fail every request at the
- * provider.
- */
+/** Decodes the whole picture and discards the result: a damaged picture would fail every request. */
 const verify = async (sharp: Sharp, bytes: Uint8Array, pixels: number) => {
   await open(sharp, bytes, pixels).resize(16, 16, { fit: "fill" }).raw().toBuffer()
 }
@@ -291,10 +288,7 @@ export class Pictures extends Context.Reference<Pictures>()("@daybook/core/Pictu
 type File = Extract<ToolContent, { type: "file" }>
 
 /** The content, and whether it consists only of media that cannot be shown. */
-interface FittedContent {
-  readonly content: ReadonlyArray<ToolContent>
-  readonly nothing: boolean
-}
+type FittedContent = { readonly content: ReadonlyArray<ToolContent>; readonly nothing: boolean }
 
 /** The first bytes, enough to detect the format. */
 const beginning = /^data:[^,]*;base64,(.{0,512})/s

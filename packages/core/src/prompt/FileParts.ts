@@ -1,7 +1,4 @@
-/**
- * Converts a mentioned file or folder to parts, with the checks and limits of the tool `read`. Spec: PX-10..PX-14, PX-25,
- * PX-26.
- */
+/** Converts a mentioned file or folder to parts, with the limits of `read`. Spec: PX-10..PX-14, PX-25, PX-26. */
 import * as path from "node:path"
 import { Effect } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
@@ -117,10 +114,7 @@ export const takeMedia = Effect.fnUntraced(function* ({ room }: Gathering, name:
   room.media -= size
 })
 
-/**
- * A picture in a form that providers accept, if it fits. `kept` is the URI of its stored data, used if the picture is
- * unchanged.
- */
+/** A picture in a form that providers accept, if it fits. `kept`: the URI of its stored data, if unchanged. */
 export const gatherPicture = Effect.fnUntraced(function* (
   gathering: Gathering,
   name: string,

@@ -1,7 +1,4 @@
-/**
- * Finds mentions with `@` in a text: where they are and how they are written. `PromptExpander.ts` decides what they
- * mean. Pure, total and linear in the text. Spec: PX-1..PX-4.
- */
+/** Finds mentions with `@` in a text; `PromptExpander.ts` decides what they mean. Pure, linear. Spec: PX-1..PX-4. */
 
 // Finds code in Markdown text: fenced blocks, and backtick spans within one paragraph. Pure and linear.
 
@@ -92,10 +89,7 @@ const spaceless = String.raw`\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana
 /** Punctuation of other scripts that ends a name, as a comma does. A quoted name may contain it. */
 const stops = "。｡，､、；：！？…‥・«»“”„‟‹›؛،؟।"
 
-/**
- * Characters that may precede a mention: white space, opening or separating characters. After a word it is an e-mail
- * address.
- */
+/** Characters that may precede a mention: white space, opening or separating ones; not letters, as in an address. */
 const precedes = new RegExp(String.raw`[\s([{<"',;:|>*\u2013\u2014\p{Ps}\p{Pe}\p{Pi}\p{Pf}${stops}${spaceless}]$`, "u")
 
 /** Whether a mention may begin at the offset. Two code units are one character of a rare script. */

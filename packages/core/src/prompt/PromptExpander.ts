@@ -221,11 +221,7 @@ type Source = ExpandedPart["source"]
 type Parts = Effect.Effect<ReadonlyArray<Gathered>, ToolFailure>
 
 /** An item that a prompt refers to; `resolve` returns no parts if the word is plain text. */
-interface Pointer {
-  readonly name: string
-  readonly source: Source
-  readonly resolve: (gathering: Gathering) => Parts
-}
+type Pointer = { readonly name: string; readonly source: Source; readonly resolve: (gathering: Gathering) => Parts }
 
 /** A word with a slash or a dot is meant as a path. */
 const looksLikePath = /[/\\.]/

@@ -118,10 +118,7 @@ const partsOf = (prompt: Prompt, part: ExpandedPart, at: number, instead: Instea
 /** The text for an empty prompt in an old log; new ones are rejected (IB-31). */
 const nothingSaid = textPart("[The message is empty.]")
 
-/**
- * The parts of a user message. None is blank, since providers reject blank parts. Without an expansion, files are sent
- * as given.
- */
+/** The parts of a user message, none blank: providers reject those. Without an expansion, files go as given. */
 export const expandedParts = (prompt: Prompt, instead = nothingInstead): ReadonlyArray<UserPart> => {
   const { expansion, files = [] } = prompt
   const text = instead.whole ?? expansion?.text ?? prompt.text

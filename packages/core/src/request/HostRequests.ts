@@ -22,9 +22,7 @@ export interface RequestHook {
   readonly name: string
   /** Changes a prompt's expansion. The prompt itself stays, so that an exact retry still matches (IN-4). */
   readonly prompt?: (session: Session, prompt: PromptInput, expansion: Expansion) => Effect.Effect<Expansion, unknown>
-  /**
-   * Changes the system texts and settings of one request. Texts that vary between turns defeat the provider's cache.
-   */
+  /** Changes the system texts and settings of one request. Varying texts defeat the provider's cache. */
   readonly request?: (
     request: HostRequest,
     turn: { readonly sessionID: SessionID; readonly agent: Agent; readonly model: ModelInfo }

@@ -168,10 +168,7 @@ const assistantMessages = (message: AssistantMessage, shown: LoweringTarget): Re
   return messages
 }
 
-/**
- * Privileged text in its place: a system message where the provider accepts it there, else marked text in the user
- * role.
- */
+/** Privileged text in its place: a system message where the provider accepts it, else marked user text. */
 const systemMessage = (text: string, { systemMessages }: LoweringTarget): Prompt.MessageEncoded =>
   systemMessages === "anywhere"
     ? { role: "system", content: text }

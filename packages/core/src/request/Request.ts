@@ -41,10 +41,7 @@ export interface AssembledRequest {
   /** The conversation, after the system texts. */
   readonly messages: ReadonlyArray<Prompt.MessageEncoded>
   readonly estimate: Estimate
-  /**
-   * Total tokens: the greater of the estimate, and the provider's last count plus the estimate of what came after it
-   * (CM-13).
-   */
+  /** Total tokens: the greater of the estimate, and the provider's last count plus the estimate since (CM-13). */
   readonly tokens: number
 }
 
@@ -52,10 +49,7 @@ export interface AssembledRequest {
 const withInstructions = (prompt: string, instructions: string | undefined): string =>
   [prompt, instructions ?? ""].filter((text) => !isBlank(text)).join("\n\n")
 
-/**
- * The system texts: the agent's prompt or the base instructions of the model's family, followed by the session's own
- * instructions; then the baseline.
- */
+/** The system texts: the agent's prompt or base instructions, the session's own instructions, the baseline. */
 export const systemTexts = (
   agent: Agent,
   model: ModelRef,
@@ -82,9 +76,7 @@ const framedTool = (tool: Tool.Any): FramedTool => {
   return made
 }
 
-/**
- * The settings to record, with the size of the context window if known. Header values may be secret and are omitted.
- */
+/** The settings to record, with the context window if known. Header values may be secret and are omitted. */
 const recordedSettings = (
   { headers, ...settings }: RequestSettings,
   toolChoice: ToolChoice,

@@ -41,10 +41,7 @@ const introduced = ({ baseline, snapshot }: NewBaseline, system: ReadonlyArray<s
   return { baseline: index < 0 ? baseline : index, snapshot: difference({}, snapshot, baseline) }
 }
 
-/**
- * The event for the change from `before` to `next`; the whole frame without `before`. An event that introduces a
- * baseline holds the system texts, changed or not.
- */
+/** The event for the change from `before` to `next`, or the whole frame. A new baseline brings all system texts. */
 export const framed = (next: RequestFrame, hash: string, before: RequestFrame | undefined, baseline?: NewBaseline) => {
   const known = new Set((before?.tools ?? []).map(json))
   const defined = next.tools.filter((tool) => !known.has(json(tool)))

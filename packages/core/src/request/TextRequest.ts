@@ -1,7 +1,4 @@
-/**
- * Requests a text from a model, without tools and outside of a turn: a summary, a name. What the request used is counted
- * however it ends. Stores nothing. Spec: CP-42, EX-B5.
- */
+/** Requests a text from a model outside of turns, and counts its usage however it ends. Spec: CP-42, EX-B5. */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Effect } from "effect"
 import type { Tokens } from "@daybook/log/domain/Values"

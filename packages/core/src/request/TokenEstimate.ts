@@ -40,9 +40,7 @@ const maxDocumentTokens = 64_000
 const bytesPerDocumentToken = 32
 /** Role and delimiters around a message or a definition, for tokenizers that count text only. */
 const framing = 4
-/**
- * Tokenizers may take more than linear time on one long run of characters, so text is split into chunks of this size.
- */
+/** Tokenizers may take more than linear time on a long run of characters, so text is split at this size. */
 const countedAtOnce = 4_000
 
 /** A quarter of the characters, rounded (CM-1). */

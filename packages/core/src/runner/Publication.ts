@@ -408,7 +408,7 @@ const countTokens = (event: Draft) =>
           ["input", event.data.tokens.input],
           ["output", event.data.tokens.output]
         ] as const,
-        ([kind, count]) => Metric.incrementBy(Metric.tagged(Metrics.tokens, "kind", kind), count),
+        ([kind, count]) => Metric.incrementBy(Metrics.tokensOf(kind), count),
         { discard: true }
       )
     : Effect.void

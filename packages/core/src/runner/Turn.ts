@@ -415,7 +415,7 @@ const end = Effect.fnUntraced(function* (
   { fibers, publication }: Turn,
   exit: Exit.Exit<TurnResult, ProviderFailed | Abort>
 ) {
-  yield* Metric.increment(Metric.tagged(Metrics.turns, "outcome", Exit.isSuccess(exit) ? "ended" : "failed"))
+  yield* Metric.increment(Metrics.turnsWith(Exit.isSuccess(exit) ? "ended" : "failed"))
   if (Exit.isSuccess(exit) || Publication.isWrappedUp(publication)) return
   yield* stopTools(fibers)
   const reasons: Reasons = { local: interruptedTool, hosted: interruptedTool, step: abortedStep(exit.cause) }

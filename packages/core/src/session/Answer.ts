@@ -23,10 +23,7 @@ export const Answer = Schema.Struct({
 })
 export type Answer = typeof Answer.Type
 
-/**
- * The prompt has no answer. Its activity failed or was interrupted (`error` says why), it was withdrawn, or it still
- * waits in the inbox and nothing runs it.
- */
+/** The prompt has no answer: its activity failed (`error`), it was withdrawn, or nothing runs it. */
 export class PromptUnanswered extends Schema.TaggedError<PromptUnanswered>("@daybook/core/PromptUnanswered")(
   "PromptUnanswered",
   {

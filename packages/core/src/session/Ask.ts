@@ -90,10 +90,7 @@ const looked = Effect.fnUntraced(function* ({ log }: Services, { id, sessionID }
   return progress
 })
 
-/**
- * Waits until no process works on the session, and settles what a dead process left. Fails if the prompt's activity has
- * not ended then: nothing would end it.
- */
+/** Waits until no process works on the session, settles a dead process's work, and fails if the activity is open. */
 const idle = Effect.fnUntraced(function* (
   services: Services,
   input: Input,

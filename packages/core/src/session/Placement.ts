@@ -51,9 +51,7 @@ export const makeExisting = Effect.gen(function* () {
       ) =>
       (sessionID: SessionID, ...rest: Rest) =>
         unlessRemoved(sessionID, Effect.zipRight(imported(sessionID), run(sessionID, ...rest))),
-    /**
-     * A verb that reads. It looks the session up last, so that a session removed meanwhile is not returned as empty.
-     */
+    /** A verb that reads. It looks the session up last, so that a removed session is not returned as empty. */
     reads:
       <A, E extends Tagged, Rest extends ReadonlyArray<unknown>>(
         run: (sessionID: SessionID, ...rest: Rest) => Effect.Effect<A, E>
@@ -87,10 +85,7 @@ export const makeLocations = Effect.gen(function* () {
       Effect.flatMap(validate("location", Location, location), (decoded) =>
         Effect.provide(canonical(decoded), platform)
       ),
-    /**
-     * The canonical path under which a folder's sessions are stored; if the folder is gone, the absolute form of the
-     * given path.
-     */
+    /** The canonical path under which a folder's sessions are stored; if it is gone, the path made absolute. */
     folder: (directory: string) =>
       Effect.provide(canonical({ directory }), platform).pipe(
         Effect.map((location) => location.directory),
@@ -143,10 +138,7 @@ export const make = Effect.gen(function* () {
     return yield* store.addressed(yield* validate("address", Address, address))
   })
 
-  /**
-   * The session that a creation at this address returns: the one that has the address. Fails if the caller requested
-   * another id.
-   */
+  /** The session at this address. Fails if the caller requested another id. */
   const occupant = (address: Address, id: SessionID | undefined) =>
     Effect.flatMap(store.addressed(address), (found) =>
       found === undefined || id === undefined || found.id === id

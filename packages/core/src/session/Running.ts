@@ -1,7 +1,4 @@
-/**
- * Runs sessions: admits prompts, requests work, stops it, and finds work without a living owner. Spec: IN-1..IN-12,
- * EX-E1..EX-E10, CP-41, TU-13.
- */
+/** Runs sessions: admits prompts, starts and stops work. Spec: IN-1..IN-12, EX-E1..EX-E10, CP-41, TU-13. */
 import { Effect, Schema } from "effect"
 import { SessionOwner } from "@daybook/log/coordination/SessionOwner"
 import { type ActivityID, Identifiers, SessionID } from "@daybook/log/domain/Identifiers"

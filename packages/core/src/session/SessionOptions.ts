@@ -26,10 +26,7 @@ export type UndoOptions = typeof UndoOptions.Type
 /** What an undo did with a file; `path` is relative to the root of the work tree. */
 export const UndoneFile = Schema.Struct({
   path: Schema.String,
-  /**
-   * `restored`: it has its earlier content or mode. `recreated`: it was gone. `deleted`: it was new. `already`: nothing
-   * was to do. `conflict`: it was left as it is.
-   */
+  /** `restored`: earlier content or mode. `recreated`: it was gone. `deleted`: it was new. `conflict`: it was left. */
   action: Schema.Literal("restored", "recreated", "deleted", "already", "conflict"),
   /** Why it is a conflict. */
   reason: Schema.optionalWith(Schema.String, { exact: true })

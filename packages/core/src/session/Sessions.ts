@@ -121,9 +121,7 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
       Branched,
       MessageNotFound | SessionBusy | ChangeError | EventUnreadable | BranchNotSummarized | SummaryRefused
     >
-    /**
-     * Creates a session that begins with the history of this one, up to a message. The source does not change (HP-30).
-     */
+    /** Creates a session with the history of this one, up to a message. The source does not change (HP-30). */
     readonly fork: (
       options: ForkOptions
     ) => Effect.Effect<Forked, InvalidInput | MessageNotFound | ImportUnfinished | ReadError | StoreError | AppendError>
@@ -173,10 +171,7 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     readonly history: (options: ReadOptions) => Effect.Effect<EventPage, ReadError>
     /** Deltas of the running turn, for connected readers; never part of `events` (TL-5). */
     readonly live: (sessionID: SessionID) => Stream.Stream<LiveEvent, SubscriberOverflow>
-    /**
-     * Admits a prompt; it is on disk when this returns. The same id with the same content returns the same receipt
-     * (IN-4).
-     */
+    /** Admits a prompt; it is on disk when this returns. The same id and content give the same receipt (IN-4). */
     readonly prompt: (
       options: PromptOptions
     ) => Effect.Effect<

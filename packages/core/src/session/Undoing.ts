@@ -1,7 +1,4 @@
-/**
- * Takes back the last prompt of a session, and the files that its turns changed. Spec: UN-13, UN-26..UN-32,
- * UN-50..UN-53 in specs/sessions.md.
- */
+/** Takes back the last prompt and the files that its turns changed. Spec: UN-13, UN-26..UN-32, UN-50..UN-53. */
 import { Effect, Schema, Struct } from "effect"
 import type { HistoryPath } from "@daybook/log/domain/HistoryPath"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"

@@ -1,6 +1,4 @@
-/**
- * What differs between two snapshots, and what an undo does with each path: the pure part of undo. Spec: UN-20..UN-23.
- */
+/** What differs between two snapshots, and what an undo does with each path. Pure. Spec: UN-20..UN-23. */
 
 /** The state of a path: git's mode and the id of its content; undefined if there is no file. */
 export type State = { readonly mode: "100644" | "100755" | "120000"; readonly id: string } | undefined

@@ -20,7 +20,7 @@ import type { WorkTree } from "./Candidates.ts"
 // Looks at and changes single files of a work tree: follows no link, and replaces a file whole or not at all.
 
 /** Why a path stays as it is. */
-class PathStays extends Data.TaggedError("Left")<{ readonly reason: string }> {}
+class PathStays extends Data.TaggedError("PathStays")<{ readonly reason: string }> {}
 
 const left = (reason: string) => new PathStays({ reason })
 
@@ -143,10 +143,7 @@ const yieldFolder = (target: string) =>
     if (!missing(cause)) throw cause
   })
 
-/**
- * Puts a file in place: into a temporary file beside it, then by a rename. The temporary name depends on the path alone,
- * so that the next run replaces what a killed one left.
- */
+/** Replaces a file by a rename. The temporary name depends on the path alone, so a later run replaces a leftover. */
 const put = (root: string, name: string, state: NonNullable<State>, bytes: Buffer, seen: State, limit: number) =>
   Effect.gen(function* () {
     const full = path.join(root, name)
@@ -208,11 +205,7 @@ export interface Outcome {
   readonly reason?: string
 }
 
-interface Step {
-  readonly change: Change.Joined
-  readonly seen: Change.State
-  readonly outcome: Outcome
-}
+type Step = { readonly change: Change.Joined; readonly seen: Change.State; readonly outcome: Outcome }
 
 const conflict = (path: string, reason: string): Outcome => ({ path, action: "conflict", reason })
 
@@ -244,7 +237,7 @@ export const plan = ({ limits }: StoreOptions, tree: WorkTree, changes: Readonly
   Effect.forEach(changes, (change) =>
     look(tree.root, change.path, limits.fileBytes).pipe(
       Effect.map((found) => decide(change, found, force)),
-      Effect.catchTag("Left", ({ reason }) =>
+      Effect.catchTag("PathStays", ({ reason }) =>
         Effect.succeed<Step>({ change, seen: undefined, outcome: conflict(change.path, reason) })
       )
     )
@@ -278,7 +271,7 @@ const carryOut = (
         )
   return work.pipe(
     Effect.as(outcome),
-    Effect.catchTag("Left", ({ reason }) => Effect.succeed(conflict(path, reason)))
+    Effect.catchTag("PathStays", ({ reason }) => Effect.succeed(conflict(path, reason)))
   )
 }
 

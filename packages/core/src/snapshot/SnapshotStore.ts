@@ -108,10 +108,7 @@ const indexOf = (store: string, { directory }: WorkTree) => path.join(store, `in
 /** A name for a temporary file of the store; a later run sweeps it after a kill. */
 const working = (store: string) => path.join(store, `working-${randomUUID()}`)
 
-/**
- * A copy of the Location's index until the scope closes. Its time stays: git compares it with those of files, to find
- * files that changed right after they were stored.
- */
+/** A copy of the Location's index until the scope closes, with its time: git finds racy changes by it. */
 const workingIndex = (store: string, tree: WorkTree) =>
   Effect.acquireRelease(
     tryFiles("copying the index", async () => {

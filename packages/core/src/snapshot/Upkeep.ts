@@ -206,10 +206,7 @@ export const run = Effect.fn("Snapshots.upkeep")(function* (
 export interface Fault {
   readonly store: string
   readonly root: string | undefined
-  /**
-   * `damaged`: content is missing or changed. `orphaned`: the folder is gone. `unfinished`: content of removed snapshots is
-   * still stored.
-   */
+  /** `damaged`: content is missing or changed. `orphaned`: no folder. `unfinished`: content of removed snapshots. */
   readonly kind: "damaged" | "orphaned" | "unfinished"
   /** A sentence for the person. */
   readonly details: string

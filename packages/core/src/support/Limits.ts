@@ -1,16 +1,11 @@
-/**
- * Limits on data from the network or from a model. Limits of a single module (a tool's page, a picture) are defined
- * there; specs/security.md lists them all.
- */
+/** Limits on data from the network or a model. Limits of a single module are defined there. */
 
 const mib = 1024 * 1024
 
 /** Maximum number of redirects per request (LM-3). */
 export const maxRedirects = 20
 
-/**
- * Maximum bytes of a body that is not an event stream: a provider's answer or an MCP server's message (LM-10, MC-4).
- */
+/** Maximum bytes of a body other than an event stream: a provider's answer, an MCP server's message (LM-10, MC-4). */
 export const maxBodyBytes = { provider: 8 * mib, mcp: 10 * mib } as const
 
 /** Maximum bytes of one server-sent event (LM-10). */

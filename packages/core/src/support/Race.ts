@@ -4,10 +4,7 @@
  */
 import { Deferred, Effect, Fiber } from "effect"
 
-/**
- * Returns the exit of the side that ends first and interrupts the other. Both have ended when this returns or is
- * interrupted.
- */
+/** Returns the exit of the side that ends first and interrupts the other. Both have ended then. */
 export const firstOf = <A, E, R, A2, E2, R2>(
   one: Effect.Effect<A, E, R>,
   other: Effect.Effect<A2, E2, R2>

@@ -1,7 +1,4 @@
-/**
- * Registers the host application's tools. They appear in every Location, above the built-in tools and below the
- * Location's own. Process-global. Spec: TO-15.
- */
+/** Registers the host's tools, above the built-in tools and below the Location's own. Process-global. Spec: TO-15. */
 import type * as Tool from "@effect/ai/Tool"
 import type * as Toolkit from "@effect/ai/Toolkit"
 import { Context, Effect, Layer, type Scope } from "effect"

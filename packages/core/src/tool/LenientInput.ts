@@ -360,10 +360,7 @@ const wrappers: ReadonlyArray<string> = ["input", "arguments", "args", "paramete
 /** Names of fields that describe a call, besides its input. */
 const callFields: ReadonlySet<string> = new Set(["id", "name", "tool", "toolname", "type"])
 
-/**
- * Unwraps a single field that the schema does not declare and whose name only means "the input", alone or beside fields
- * that describe the call.
- */
+/** Unwraps a single undeclared field that means "the input", alone or beside fields that describe the call. */
 const unwrapped = (form: Form, value: unknown): unknown => {
   const names = Predicate.isReadonlyRecord(value) ? Object.keys(value) : []
   const own = (name: string) => Object.hasOwn(propertiesOf(form), name)

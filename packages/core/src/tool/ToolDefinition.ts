@@ -77,35 +77,25 @@ export interface ToolAuthorization {
   readonly always?: ReadonlyArray<string>
   /** The complete action, for the question; the call's input by default. */
   readonly subject?: PermissionSubject
-  /**
-   * A fingerprint of the tool, if others can change it: "always" is valid while the fingerprint is unchanged (PM-40).
-   */
+  /** A fingerprint of a tool that others can change: "always" is valid while it is unchanged (PM-40). */
   readonly definition?: string
 }
 
-/**
- * A tool to register, with its parameter and result types erased. `R` are the services that its calls require;
- * registration provides them.
- */
+/** A tool to register, its parameter and result types erased. Its calls require the services `R`. */
 export interface ToolDefinition<out R = never> {
   readonly tool: Tool.Any
   /** The permission that decides whether the tool is offered; the tool's name by default. */
   readonly permission: string
   /** The tool changes no files: a turn that calls only such tools takes no snapshots (UN-10). */
   readonly readOnly?: true
-  /**
-   * The description for this agent; undefined for the tool's own description. Each different description is kept, so
-   * there must be few.
-   */
+  /** The description for this agent; undefined for the tool's own. Each is kept, so there must be few. */
   readonly describe?: (agent: Agent) => string | undefined
   /**
    * The authorization that `ToolRegistry` requests before `execute`, for tools that exist in every Location and so
    * cannot request it themselves (TO-16). A failure here refuses the call without a question.
    */
   readonly authorize?: (input: unknown) => Effect.Effect<ToolAuthorization, ToolFailure>
-  /**
-   * Decodes the input, runs the handler, encodes and renders the result. Each of these steps fails with `ToolFailure`.
-   */
+  /** Decodes the input, runs the handler, encodes and renders the result; fails with `ToolFailure`. */
   readonly execute: (
     input: unknown,
     call: ToolCall
@@ -121,10 +111,7 @@ export interface ToolOptions<Params, Success, Failure, R> {
     params: Params,
     call: ToolCall
   ) => Effect.Effect<Success, Failure | ToolFailure | ToolDeclined | ToolStorageError, R>
-  /**
-   * Renders the result for the model and for programs. By default a string becomes text, an object becomes
-   * `structured`.
-   */
+  /** Renders the result for model and programs. By default a string is text, an object `structured`. */
   readonly render?: (success: Success) => ToolOutput
   readonly readOnly?: true
   /** The permission that decides whether the tool is offered; its name by default. */

@@ -56,10 +56,7 @@ export class ToolRegistry extends Context.Tag("@daybook/core/ToolRegistry")<
   {
     /** Adds tools until the scope closes, which uncovers the tools below (TO-15). */
     readonly register: ToolOverlay["register"]
-    /**
-     * The tools that an agent may use now, without tools that a rule denies for every resource and tools that the
-     * request turns off.
-     */
+    /** The tools that an agent may use now: no tool that a rule denies for `*` or that the request turns off. */
     readonly materialize: (agent: Agent, request?: RequestTools) => Effect.Effect<MaterializedTools>
   }
 >() {}

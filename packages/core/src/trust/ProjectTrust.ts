@@ -13,11 +13,7 @@ import { isWithin } from "../support/TextFile.ts"
 
 // Decides who may add files to a folder: only this user and root, or others too.
 
-interface FolderOwner {
-  readonly uid: number
-  readonly gid: number
-  readonly mode: number
-}
+type FolderOwner = { readonly uid: number; readonly gid: number; readonly mode: number }
 
 /** `own`: only this user and root write there. `foreign`: it belongs to another user. `open`: others may write there. */
 type Holding = "own" | "foreign" | "open"
@@ -148,10 +144,7 @@ const named = (root: string) => `the project in ${JSON.stringify(root)}`
 export const notCounting = ({ root, standing }: Project): string | undefined =>
   isTrusted(standing) ? undefined : `${named(root)} is not trusted: ${standing.why}`
 
-/**
- * Why one of its instruction files does not count. In a trusted project, only files that existed when it was trusted
- * count.
- */
+/** Why an instruction file does not count: in a trusted project, only files from when it was trusted do. */
 export const notApproved = (project: Project, file: string): string | undefined => {
   const { root, standing } = project
   const why = notCounting(project)

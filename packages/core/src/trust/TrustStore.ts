@@ -53,10 +53,7 @@ export interface Report {
 export interface TrustOptions {
   /** The folder of the decisions; created with access for this user only. It must not be inside a project. */
   readonly folder: string
-  /**
-   * The person's own folders that are trusted without a decision, absolute. `*` in a name matches any characters; `/**`
-   * at the end matches the folder and everything below.
-   */
+  /** The person's folders that are trusted without a decision. `*` matches in a name; a final `/**` all below. */
   readonly folders?: ReadonlyArray<string> | undefined
   /** Trusts every project, including those of other users: for one command, at the person's request. */
   readonly everything?: boolean | undefined
@@ -212,10 +209,7 @@ const reported = (now: TrustState, brings: ReadonlyArray<Brought>, changes: Chan
 const unreadable = (root: string) => (cause: unknown) =>
   new TrustError({ path: root, details: `it cannot be read (${codeOf(cause)})` })
 
-/**
- * Opens the decisions in a folder. The folder is read on every query, so a decision takes effect in every process
- * immediately.
- */
+/** Opens the decisions in a folder. Every query reads the folder, so a decision takes effect in all processes. */
 export const make = (options: TrustOptions): TrustStore => {
   const parts: Parts = { ...options, surveyor: makeSurveyor() }
 

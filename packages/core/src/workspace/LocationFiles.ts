@@ -355,9 +355,7 @@ export class LocationFiles extends Context.Tag("@daybook/core/LocationFiles")<
     readonly relativeGlob: (folder: Target, pattern: string) => Effect.Effect<string, ToolFailure>
     /** Opens a regular file or a folder for reading. Never blocks; refuses anything else. */
     readonly open: (target: Target) => Effect.Effect<OpenFile, ToolFailure, Scope.Scope>
-    /**
-     * Holds open the canonical folder to write to, so that nothing can replace it (TO-90). Creates it if it is missing.
-     */
+    /** Holds open the canonical folder to write to, so that nothing replaces it (TO-90). Creates it if missing. */
     readonly hold: (
       folder: string,
       name: string,

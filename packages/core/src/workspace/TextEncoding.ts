@@ -64,10 +64,7 @@ export const decodeText = (bytes: Uint8Array): DecodedText | undefined => {
   return { text: new TextDecoder("windows-1252").decode(bytes), encoding: "windows-1252" }
 }
 
-/**
- * A text in another encoding than UTF-8, without its byte order mark; undefined for other bytes. Of texts only UTF-16 has
- * zeros.
- */
+/** A text in another encoding than UTF-8, without byte order mark; undefined for other bytes. */
 export const decodeOther = (bytes: Uint8Array): DecodedText | undefined => {
   if (markedEncoding(bytes) === undefined && bytes.includes(0)) return undefined
   const decoded = decodeText(bytes)

@@ -1,7 +1,4 @@
-/**
- * Reads one page of a text file: a bounded range of lines, read in pieces, so that memory does not depend on the file's
- * size. Spec: TO-13, TO-34.
- */
+/** Reads one page of a text file in pieces: memory does not depend on the file's size. Spec: TO-13, TO-34. */
 import type { FileHandle } from "node:fs/promises"
 import { Effect } from "effect"
 import type { ToolFailure } from "../domain/ToolError.ts"
@@ -9,10 +6,7 @@ import { utf8Prefix } from "../support/TextBounds.ts"
 import { tryFile } from "./FileFailure.ts"
 import { type DecodedText, decodeOther, markedEncoding } from "./TextEncoding.ts"
 
-/**
- * Below the limits of an output, so that a page with its notices is never truncated. A longer line is clipped, so that
- * no page ends inside a line.
- */
+/** Below the limits of an output, so that a page with its notices is never truncated. */
 export const pageLimits = { lines: 1_900, bytes: 48 * 1024, lineBytes: 4 * 1024 } as const
 
 const chunkBytes = 256 * 1024

@@ -88,10 +88,7 @@ const isText = (item: ToolContent) => item.type === "text"
 /** How many files one call may keep. */
 const attempts = 100
 
-interface Created {
-  readonly name: string
-  readonly file: FileSystem.File
-}
+type Created = { readonly name: string; readonly file: FileSystem.File }
 
 /** Keeps a complete text in a file; undefined if nothing is kept. */
 type Keep = (owner: OutputOwner, text: string) => Effect.Effect<StoredOutput | undefined, ToolStorageError>
@@ -121,10 +118,7 @@ const bounding = (keep: Keep): ToolOutputStore["Type"]["bound"] => {
     return { content: [shown, ...content.filter((item) => !isText(item))], paths: pathsOf(file) }
   })
 
-  /**
-   * Bounds `structured`. Without content the model reads it, so it becomes bounded text; otherwise it is kept in a file
-   * or omitted.
-   */
+  /** Bounds `structured`: bounded text if the model reads it, else kept in a file or omitted. */
   const boundStructured = Effect.fnUntraced(function* (owner: OutputOwner, output: ToolOutput) {
     const json = JSON.stringify(output.structured)
     const bytes = Buffer.byteLength(json)
@@ -159,10 +153,7 @@ const bounding = (keep: Keep): ToolOutputStore["Type"]["bound"] => {
   })
 }
 
-interface StoreOptions {
-  readonly root: string
-  readonly retention: Duration.Duration
-}
+type StoreOptions = { readonly root: string; readonly retention: Duration.Duration }
 
 /** `<session>+<call>.txt`: no session id contains `+`, so names of two sessions never collide. */
 const fileName = (owner: OutputOwner, attempt: number) => {
@@ -269,10 +260,7 @@ const make = Effect.fnUntraced(function* (options: StoreOptions) {
   })
 })
 
-/**
- * A store in the folder `root`, created when first needed. Files older than `retention` (7 days by default) are removed
- * every hour.
- */
+/** A store in the folder `root`. Files older than `retention` (7 days by default) are removed every hour. */
 export const layer = (options: {
   readonly root: string
   readonly retention?: Duration.DurationInput

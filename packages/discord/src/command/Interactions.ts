@@ -10,7 +10,7 @@ import type { Inbox } from "../inbox/Inbox.ts"
 import { Discord } from "../wire/Discord.ts"
 import type { Interaction } from "../wire/Packets.ts"
 import * as Permissions from "./Permissions.ts"
-import * as Verbs from "./Verbs.ts"
+import * as SlashCommands from "./SlashCommands.ts"
 
 // The slash commands as Discord knows them, and who may use them.
 
@@ -147,11 +147,11 @@ export const make = Effect.fn("Interactions.make")(function* ({
         return yield* Permissions.refuseAnswer(discord, interaction, notAllowed)
       }
       const { thread } = place
-      const inRoot = (): Verbs.Work | undefined => {
-        if (command.name === "ask") return Verbs.ask(channel, interaction)
-        return command.name === "status" ? Verbs.channelStatus(channel) : undefined
+      const inRoot = (): SlashCommands.Work | undefined => {
+        if (command.name === "ask") return SlashCommands.ask(channel, interaction)
+        return command.name === "status" ? SlashCommands.channelStatus(channel) : undefined
       }
-      const work = thread === undefined ? inRoot() : Verbs.inThread(command.name, thread, interaction, secrets)
+      const work = thread === undefined ? inRoot() : SlashCommands.inThread(command.name, thread, interaction, secrets)
       if (work === undefined) {
         const where = command.place === "thread" ? "Use it in a thread of mine." : "Use it in a channel."
         return yield* Permissions.refuseAnswer(discord, interaction, where)

@@ -1,7 +1,4 @@
-/**
- * Defines `discord.yaml`: the channels that the bot works in, and who may do what there. Everything else is refused.
- * Pure. Spec: DI-50, DI-51 in specs/discord.md.
- */
+/** `discord.yaml`: the channels of the bot, and who may do what there. Pure. Spec: DI-50, DI-51 in specs/discord.md. */
 import { Either, Schema } from "effect"
 import {
   amount,

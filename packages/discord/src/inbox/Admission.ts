@@ -176,10 +176,7 @@ export const admit = Effect.fn("Admission.admit")(function* (
   )
 })
 
-/**
- * Opens the thread of a message. `wasOpen` runs, before the place is known, if an earlier request opened it: people may have
- * written there.
- */
+/** Opens the thread of a message. `wasOpen` runs first if an earlier request opened it: it may hold messages. */
 const openThread = Effect.fn("Admission.openThread")(function* (
   thread: Thread,
   title: string,

@@ -1,7 +1,4 @@
-/**
- * The sessions that the bot works with: those of a Daybook server, which may be one in this process. Spec: DI-2, DI-3
- * in specs/discord.md.
- */
+/** The bot's sessions: those of a Daybook server, which may be in this process. Spec: DI-2, DI-3. */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"

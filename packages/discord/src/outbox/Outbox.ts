@@ -78,9 +78,7 @@ export class Outbox extends Context.Tag("@daybook/discord/Outbox")<
     readonly cursor: Done<string | undefined>
     /** Moves the cursor to another database: what earlier events published is not changed any more. */
     readonly begin: (cursor: string) => Done
-    /**
-     * The thread that shows a session: the session's thread, or the thread of the session that assigned it as a task.
-     */
+    /** The thread that shows a session: its own, or that of the session that assigned it as a task. */
     readonly threadOf: (session: string) => Done<string | undefined>
     /** Folds events and moves the cursor; returns the channels with something to send. */
     readonly apply: (events: ReadonlyArray<SessionEvent>, cursor: string) => Done<ReadonlySet<string>>

@@ -1,7 +1,4 @@
-/**
- * Opens the bot's own database and holds SQLite's exclusive lock on it: two bots on one outbox would post twice. Spec: DI-10,
- * DI-11 in specs/discord.md.
- */
+/** Opens the bot's database and locks it: two bots on one outbox would post twice. Spec: DI-10, DI-11. */
 import { mkdir } from "node:fs/promises"
 import { dirname } from "node:path"
 import * as Reactivity from "@effect/experimental/Reactivity"

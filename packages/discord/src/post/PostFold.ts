@@ -244,9 +244,7 @@ const ofTask: ReadonlySet<SessionEvent["type"]> = new Set([
   "session.next.tool.failed"
 ])
 
-/**
- * The fold of a session that works as a task for a thread's session: the thread shows only the questions of the task.
- */
+/** The fold of a task's session: the thread shows only the questions of the task. */
 export const foldTask = (state: State, event: SessionEvent, known: ReadonlyArray<string>): Folded => {
   const isShown = event.type === "session.next.tool.called" ? event.data.tool === "question" : ofTask.has(event.type)
   if (!isShown) return { state, changes: [] }

@@ -1,7 +1,4 @@
-/**
- * Texts of sessions for publication: without secrets and control characters, split into messages of at most 2,000
- * characters. Pure. Spec: DI-20..DI-25 in specs/discord.md.
- */
+/** Texts of sessions for publication: without secrets, at most 2,000 characters a message. Pure. Spec: DI-20..DI-25. */
 import { redactSecrets } from "@daybook/log/support/Redaction"
 import { cutAt } from "@daybook/log/support/Text"
 
@@ -19,10 +16,7 @@ export interface Unit {
 const fence = "```"
 const zeroWidth = "\u200b"
 
-interface Opening {
-  readonly marker: string
-  readonly info: string
-}
+type Opening = { readonly marker: string; readonly info: string }
 
 const opening = (line: string): Opening | undefined => {
   const [, marker, info = ""] = /^ {0,3}(`{3,}|~{3,})([^\n]*)$/.exec(line) ?? []

@@ -21,11 +21,7 @@ export const hashOf = (content: string | Uint8Array): string =>
 /** The blob's file, relative to `context/`. */
 export const blobPath = (hash: string): string => `dedup/blob/${hash}`
 
-interface Blob {
-  readonly content: string | Uint8Array
-  readonly tokens: number
-  readonly refs: ReadonlyArray<string>
-}
+type Blob = { readonly content: string | Uint8Array; readonly tokens: number; readonly refs: ReadonlyArray<string> }
 
 export interface Blobs {
   readonly byHash: ReadonlyMap<string, Blob>

@@ -66,10 +66,7 @@ const runsOf = (lines: ReadonlyArray<Line>, { seq, summary }: Compacted): Readon
       : [...runs, { from: line, to: line, at, bytes, seq, summary }]
   }, [])
 
-/**
- * Applies a checkpoint: swaps out every earlier line except context changes since the baseline and the prompts that it
- * keeps (CP-49).
- */
+/** Applies a checkpoint: swaps out earlier lines but kept prompts and context changes since the baseline (CP-49). */
 const compact = (state: PackState, compacted: Compacted): PackState => {
   const { baselineSeq } = state.framed.frame
   const [stays, goes] = Chunk.partition(

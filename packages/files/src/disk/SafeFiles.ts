@@ -164,10 +164,7 @@ const folderOperations = (at: GuardedRoot) => ({
   reach: (folder: string): Effect.Effect<boolean, SafeError> =>
     attempt(at, "reach", folder, () => way(folder).every((path) => isFolder(at, path) !== undefined)),
 
-  /**
-   * Creates the folders and their parents with permissions and group; returns the folders that it corrected. A folder of the
-   * root that another user created is left as it is.
-   */
+  /** Creates the folders with permissions and group; returns the corrected ones. Other users' folders stay. */
   ensureFolders: (
     folders: Iterable<string>,
     wanted: Pick<Modes, "folder" | "group">
@@ -323,10 +320,7 @@ export type SafeFiles = ReturnType<typeof make>
 /** Whether `keepAside` makes such a name. */
 export const isAside = (name: string): boolean => /\.aside\.[1-9]\d*$/.test(name)
 
-/**
- * The file operations under a root. Paths are relative to it, with slashes. The caller has checked the folder of a
- * file.
- */
+/** The file operations under a root. Paths are relative to it. The caller has checked the folder of a file. */
 export const make = ({ before = () => undefined, root }: FileCalls.SafeFilesOptions) => {
   const at: FileCalls.GuardedRoot = { root, before }
   return {

@@ -21,10 +21,7 @@ import { attempt, finish, intactIndex, type Work, writeIndexes } from "./Work.ts
 
 // Takes a root: opens the folder, locks the exporter's record in it, and checks that its files belong to this store.
 
-interface Root {
-  readonly files: SafeFiles.SafeFiles
-  readonly ledger: Ledger.Ledger
-}
+type Root = { readonly files: SafeFiles.SafeFiles; readonly ledger: Ledger.Ledger }
 
 const saidBy = (error: unknown): string =>
   Predicate.hasProperty(error, "code") && error.code === "EEXIST"
@@ -33,10 +30,7 @@ const saidBy = (error: unknown): string =>
       ? error.message
       : String(error)
 
-/**
- * The real path of the root, and the permissions below it. A new root is 0700, or 0711 if others may read a shared
- * space.
- */
+/** The real path of the root, and the permissions below it. A new root is 0700, or 0711 with shared spaces. */
 export const openFolder = (
   root: string,
   shared: SharedSpaces | undefined

@@ -45,10 +45,7 @@ const backoff = Schedule.union(Schedule.exponential("200 millis"), Schedule.spac
 /** Failed attempts between two log messages: about ten minutes. */
 const remindAfter = 20
 
-interface Waiter {
-  readonly position: number
-  readonly done: Deferred.Deferred<void>
-}
+type Waiter = { readonly position: number; readonly done: Deferred.Deferred<void> }
 
 const sentenceOf = (cause: Cause.Cause<ExportError>): string => {
   const error = Cause.squash(cause)

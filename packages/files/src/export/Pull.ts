@@ -16,11 +16,7 @@ import { attempt, finish, flush, tell, type Work, writeIndexes } from "./Work.ts
 // Finds folders of removed sessions that a lost or older record does not list, so that they are removed too. A folder
 // counts only if its `meta.json` names its own address and a session that the log removed.
 
-interface Remains {
-  readonly id: SessionID
-  readonly folder: string
-  readonly index: string
-}
+type Remains = { readonly id: SessionID; readonly folder: string; readonly index: string }
 
 const longestMeta = 1024 * 1024
 const decodeMeta = Schema.decodeUnknownOption(Schema.parseJson(Meta))

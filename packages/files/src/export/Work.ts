@@ -68,10 +68,7 @@ const adopt = Effect.fnUntraced(function* (
   yield* TrackedFolder.remember({ files, ...tracker }, folder, found)
 })
 
-/**
- * Brings the index in this folder up to date. `anew` compares contents instead of stamps. `adopted` holds the former
- * entries of adopted sessions.
- */
+/** Updates the index in this folder. `anew` compares contents. `adopted`: former entries of adopted sessions. */
 const write = Effect.fn("IndexWriter.write")(function* (
   tracker: TrackedFolder.Tracker,
   path: string,

@@ -141,10 +141,7 @@ export const isPermitted = (
 /** Whether a root of this mode is common: others can write into it, and the sticky bit protects each user's folders. */
 export const isCommon = (mode: number): boolean => (mode & 0o1000) !== 0 && (mode & 0o022) !== 0
 
-/**
- * Private files are for the owner alone. A shared space is as open as its configuration says, and private without one.
- * `root` is the mode of the root.
- */
+/** Private files are the owner's alone; a shared space is as open as its configuration. `root`: the root's mode. */
 export const modesOf = (shared: SharedSpaces = {}, root = 0o700): Modes => {
   const passable = Object.values(shared).some(({ read }) => read !== "owner")
   const spaceOf = (path: string) => {

@@ -179,10 +179,7 @@ const replace = <E>(
       )
     : files.replace(path, content, mode)
 
-/**
- * Writes the wanted contents in order. Files with that content are left; recorded files that are not wanted are
- * removed, except `spared` names.
- */
+/** Writes the wanted contents in order. Unwanted recorded files are removed, except `spared` names. */
 export const bring = <E = never>(
   tracker: Tracker,
   folder: Folder,

@@ -83,9 +83,7 @@ const longestLatest = 1024 * 1024
 const heldOf = ({ latest = [] }: Fold.State): number =>
   latest.reduce((sum, text) => sum + (Fold.isStored(text) ? 0 : text.length), 0)
 
-/**
- * The rendering as the ledger stores it; undefined while a run is open, or if the answer has too much text in memory.
- */
+/** The rendering as the ledger stores it; undefined while a run is open, or if its answer is too long. */
 export const toText = ({ fold, pack }: Rendering): string | undefined => {
   if (!Fold.isQuiet(fold) || heldOf(fold) > longestLatest) return undefined
   const stored: typeof Stored.Type = { fold: Fold.toCheckpoint(fold), pack: PackState.toCheckpoint(pack) }

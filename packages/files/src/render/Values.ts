@@ -1,7 +1,4 @@
-/**
- * Renders the single-value files of a session's folder from the fold. Pure. Spec: FI-7..FI-18 in specs/files.md (FL-3,
- * DC-3, DC-4, IX-1..IX-5).
- */
+/** Renders the single-value files of a session's folder. Pure. Spec: FI-7..FI-18 (FL-3, DC-3, DC-4, IX-1..IX-5). */
 import { modelText } from "@daybook/log/domain/Values"
 import { isStored, type State, type Text } from "@daybook/transcript/Fold"
 import { timeText } from "@daybook/transcript/row/Rows"

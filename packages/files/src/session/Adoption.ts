@@ -49,10 +49,7 @@ const readNumber = (files: SafeFiles, path: string, field: "seq" | "step"): Effe
 export const told = (files: SafeFiles, folder: string): Effect.Effect<number> =>
   readNumber(files, `${folder}/meta.json`, "seq")
 
-interface FileState {
-  readonly sum: Sum
-  readonly stamp: Stamp
-}
+type FileState = { readonly sum: Sum; readonly stamp: Stamp }
 
 /** Files with names of the layout whose content differs from the record. */
 const unknown = Effect.fnUntraced(function* (files: SafeFiles, { folder }: CachedState) {
@@ -137,10 +134,7 @@ const renderAll = Effect.fnUntraced(function* (
   return { entry, packs }
 })
 
-/**
- * Records each file that equals the rendering at some event. Returns the index entry as of the event that the files
- * reflect.
- */
+/** Records each file that equals the rendering at some event. Returns the index entry as of that event. */
 export const adopt = <E>(
   options: AdoptionOptions<E>,
   session: CachedState,

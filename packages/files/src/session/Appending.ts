@@ -21,10 +21,7 @@ import { addressAt, checkpointEvery, emptyLogs, forget, unwritten, type Writer }
 
 // Removes the files of a session that was removed or moved to another address; each step can be repeated.
 
-/**
- * Whether the file holds the recorded or the intended content; for a log, its recorded beginning counts. Undefined if
- * it is absent.
- */
+/** Whether the file holds recorded or intended content; for a log, its beginning. Undefined if it is absent. */
 const isOurs = Effect.fnUntraced(function* (files: SafeFiles, path: string, name: string, record: FileRecord) {
   const found = yield* files.stamp(path)
   if (found === undefined) return undefined

@@ -1,7 +1,4 @@
-/**
- * Repairs a session's folder: renders missing or changed logs and blobs again from the session's log, and restores
- * permissions. Spec: FI-71..FI-75 in specs/files.md.
- */
+/** Repairs a session's folder from its log: logs, blobs and permissions. Spec: FI-71..FI-75 in specs/files.md. */
 import { Effect, Stream } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { EventLog, ReadError } from "@daybook/log/log/EventLog"

@@ -82,10 +82,7 @@ const streamed = Effect.fnUntraced(function* (writer: Writer.Writer, id: string,
   return { sum, bytes }
 })
 
-/**
- * Brings values and context up to the logs and restores changed files. `atEnd` says that the session's log has no more
- * events, so that surplus bytes in a file are not ours.
- */
+/** Brings values and context up to the logs. `atEnd`: the log has no more events, so surplus bytes are not ours. */
 const finish = Effect.fnUntraced(function* (
   writer: Writer.Writer,
   id: string,
@@ -207,26 +204,18 @@ const rewrite = Effect.fnUntraced(function* (writer: Writer.Writer, id: string):
 })
 
 export interface SessionWriter {
-  /**
-   * Takes events of one session in order and skips known ones. They are written when a portion is full, or by `flush`
-   * or `finish`.
-   */
+  /** Takes events of one session in order and skips known ones. Written per portion, `flush` or `finish`. */
   readonly append: (id: string, events: ReadonlyArray<SessionEvent>) => Effect.Effect<void, WriteError>
   /** Writes the session's pending portion. */
   readonly flush: (id: string) => Effect.Effect<void, WriteError>
-  /**
-   * Writes the session's pending portion and marks the session behind, to be retried from the log; returns its folder.
-   */
+  /** Writes the session's pending portion and marks it behind, to be retried; returns its folder. */
   readonly leave: (id: string) => Effect.Effect<string, WriteError>
   readonly waiting: () => ReadonlyArray<string>
   /** Whether the pending portions together have reached the memory bound. */
   readonly isFull: () => boolean
   /** Takes and writes all events of the session's log. */
   readonly advance: (id: string) => Effect.Effect<void, WriteError>
-  /**
-   * Brings values and context up to the logs and restores changed files. `atEnd` says that the session's log has no
-   * more events, so that surplus bytes in a file are not ours.
-   */
+  /** Brings values and context up to the logs. `atEnd`: the log has no more events; surplus bytes are not ours. */
   readonly finish: (id: string, options: { readonly atEnd: boolean }) => Effect.Effect<void, WriteError>
   /** Whether all files of a recorded session are unchanged since they were written. */
   readonly intact: (record: SessionRecord) => Effect.Effect<boolean, TrackedFolder.TrackError>

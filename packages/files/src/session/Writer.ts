@@ -20,9 +20,7 @@ import { type CachedState, replay, type WriteError } from "./CachedSession.ts"
 /** The number of cached sessions, and of lines that their context packs show. One session is always cached. */
 export const remembered = 64
 const rememberedLines = 16_384
-/**
- * Events between two checkpoints. A larger checkpoint is written less often, so that its cost per event stays bounded.
- */
+/** Events between two checkpoints. A larger checkpoint is written less often: its cost per event is bounded. */
 export const checkpointEvery = ({ checkpointSize }: SessionRecord): number => Math.max(256, checkpointSize / 64)
 
 export type SessionCache = ReturnType<typeof makeSessionCache>

@@ -29,10 +29,7 @@ export const findingAt = (
   details
 })
 
-interface Permitted {
-  readonly mode: number
-  readonly gid?: number | undefined
-}
+type Permitted = { readonly mode: number; readonly gid?: number | undefined }
 
 /** The difference of two permissions as a sentence. */
 const wrongMode = (whose: string, found: Permitted, wanted: Permitted): string =>

@@ -42,11 +42,7 @@ const shownSeq = (files: SafeFiles, folder: string): Effect.Effect<number | unde
   )
 
 /** A session's folder and the log that it is compared with. */
-interface Compared {
-  readonly id: string
-  readonly folder: string
-  readonly log: EventLog["Type"]
-}
+type Compared = { readonly id: string; readonly folder: string; readonly log: EventLog["Type"] }
 
 /** The rendering that the values should reflect, and how far the files match on the way to it. */
 interface Followed {

@@ -110,11 +110,7 @@ const openRoot = (root: string) =>
     catch: () => new RootUnusable({ root, details: "the folder does not exist; give the root of the export" })
   })
 
-interface Verification {
-  readonly root: CheckedRoot
-  readonly store: SessionStore["Type"]
-  readonly uid: number
-}
+type Verification = { readonly root: CheckedRoot; readonly store: SessionStore["Type"]; readonly uid: number }
 
 const addressAt = Effect.fnUntraced(function* ({ store, uid }: Verification, id: string) {
   const { address } = yield* store.get(SessionID.make(id))

@@ -75,10 +75,7 @@ export class BlobStore extends Context.Tag("@daybook/formats/BlobStore")<
 
 // Blobs in memory: for tests, and for sessions that are not kept.
 
-interface MemoryBlob {
-  readonly bytes: Uint8Array
-  readonly putAt: number
-}
+type MemoryBlob = { readonly bytes: Uint8Array; readonly putAt: number }
 
 const makeInMemory = () => {
   const blobs = new Map<BlobHash, MemoryBlob>()

@@ -90,10 +90,7 @@ export const moveOut = Effect.fnUntraced(function* <A>(entry: A): Effect.fn.Retu
 })
 
 /** An entry with its pictures, and the blobs that are missing or damaged: their references stay. */
-interface MovedIn<A> {
-  readonly entry: A
-  readonly missing: ReadonlyArray<BlobHash>
-}
+type MovedIn<A> = { readonly entry: A; readonly missing: ReadonlyArray<BlobHash> }
 
 export const moveIn = Effect.fnUntraced(function* <A>(
   entry: A
@@ -136,10 +133,7 @@ export const references = Effect.fn("BlobUse.references")(function* (
 /** How long ago a blob must have been put before a sweep may delete it. */
 const sweepAge = Duration.hours(1)
 
-/**
- * Deletes the blobs that none of these logs refers to. If a log cannot be read, nothing is deleted. `logs` must name
- * every log whose pictures are in this store.
- */
+/** Deletes the blobs that none of these logs refers to; nothing, if a log cannot be read. Name every log. */
 export const sweep = Effect.fn("BlobUse.sweep")(function* (
   logs: Iterable<string>,
   age: Duration.Duration = sweepAge

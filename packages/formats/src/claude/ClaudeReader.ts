@@ -217,11 +217,7 @@ interface Base {
 }
 
 /** A record while it is folded. */
-interface Current {
-  readonly fields: ClaudeRecord
-  readonly base: Base
-  readonly sizeBytes: number
-}
+type Current = { readonly fields: ClaudeRecord; readonly base: Base; readonly sizeBytes: number }
 
 /** A command that waits for its output. */
 interface Running {

@@ -1,7 +1,4 @@
-/**
- * Remembers the session of a terminal: a file per terminal with two lines, the working directory and the path of the log.
- * Spec: FM-96, FM-97 (OP-2).
- */
+/** Remembers a terminal's session in a file of two lines: working directory and log. Spec: FM-96, FM-97 (OP-2). */
 import { join } from "node:path"
 import { Effect, Option } from "effect"
 import { SessionStorage, type StorageFailed } from "../storage/SessionStorage.ts"

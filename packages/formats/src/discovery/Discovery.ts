@@ -225,10 +225,7 @@ export interface Root extends Places {
   readonly sessions: string
 }
 
-interface Changed {
-  readonly path: string
-  readonly modifiedAt: number
-}
+type Changed = { readonly path: string; readonly modifiedAt: number }
 
 /** The newest first; logs of the same time by name, so that the order is always the same. */
 const newest: Order.Order<Changed> = Order.combine(

@@ -1,7 +1,4 @@
-/**
- * What documents share: escaped text, answers as HTML, names and times as shown, and the sums at the end. Pure. Spec:
- * FM-170, FM-172..FM-174 in specs/formats.md.
- */
+/** What documents share: escaped text, answers as HTML, names, times and sums. Pure. Spec: FM-170, FM-172..FM-174. */
 import MarkdownIt from "markdown-it"
 import type { Message, ToolPart, UserMessage } from "@daybook/log/domain/Message"
 import type { ToolContent } from "@daybook/log/domain/Values"
@@ -97,10 +94,7 @@ const parser = new MarkdownIt("commonmark")
 
 const sentinel = "Where the next message begins"
 
-/**
- * Whether what follows the text in a document is read as it stands, and not as a part of an open fence or of a block of raw
- * HTML.
- */
+/** Whether what follows the text in a document is read as it is, not as part of an open fence or HTML block. */
 export const isContained = (text: string): boolean => {
   if (text.length > mostCharacters) return false
   const [open, words, close] = parser.parse(`${text}\n\n## ${sentinel}\n`, {}).slice(-3)

@@ -152,10 +152,7 @@ export const dialectOf = (header: JsonRecord, records: ReadonlyArray<JsonRecord>
 // Migrates entry logs of version 1 and 2 to version 3; the same log gets the same ids each time.
 
 /** A record of version 3. `keptNothing`: its index of the first kept record names no entry before it. */
-interface Migrated {
-  readonly record: JsonRecord
-  readonly keptNothing?: true
-}
+type Migrated = { readonly record: JsonRecord; readonly keptNothing?: true }
 
 export interface Migration {
   /** The header in version 3. */

@@ -1,7 +1,4 @@
-/**
- * Migrates a file to version 3 in place: temporary file, fsync, a copy of the original, rename. Spec: FM-24..FM-26,
- * FM-50, FM-51 in specs/formats.md (MI-7, PE-3).
- */
+/** Migrates a file to version 3 in place, and keeps a copy. Spec: FM-24..FM-26, FM-50, FM-51 (MI-7, PE-3). */
 import { dirname } from "node:path"
 import type { PlatformError } from "@effect/platform/Error"
 import { type File, FileSystem } from "@effect/platform/FileSystem"

@@ -1,7 +1,4 @@
-/**
- * What an entry log shows the model at a leaf: seed 002's `buildSessionContext`. Pure. Spec: FM-30..FM-38 in
- * specs/formats.md (CX-1..CX-12, TR-1..TR-9).
- */
+/** What an entry log shows the model at a leaf: seed 002's `buildSessionContext`. Pure. Spec: FM-30..FM-38. */
 import { Option, Predicate, Schema } from "effect"
 import { AgentMessage, type BlockContent, type MessageOf, System } from "./AgentMessage.ts"
 import type { BodyOf, Entry } from "./Entry.ts"
@@ -332,10 +329,7 @@ const messagesAlong = (path: ReadonlyArray<Entry>): ReadonlyArray<AgentMessage> 
 const leafOf = (tree: EntryTree, leafID: string | undefined): Entry | undefined =>
   (leafID === undefined ? undefined : tree.get(leafID)) ?? tree.last()
 
-/**
- * The context at a leaf. `null` is the place before every entry: the context is empty. Without a leaf, or with an unknown
- * one, the last entry is the leaf (CX-1).
- */
+/** The context at a leaf. `null`: before every entry. Without a known leaf, the last entry is the leaf (CX-1). */
 export const at = (tree: EntryTree, leafID?: string | null, options: Options = {}): SessionContext => {
   const leaf = leafID === null ? undefined : leafOf(tree, leafID)
   const path = leaf === undefined ? [] : tree.path(leaf)

@@ -1,7 +1,4 @@
-/**
- * Makes the item of a conversation from the events of one record: the reverse of `../import/Drafts.ts`, for writers that take
- * items. Pure. Spec: IM-35.
- */
+/** Makes the item of a conversation from the events of one record, the reverse of `Drafts.ts`. Pure. Spec: IM-35. */
 import { joined } from "@daybook/log/domain/LongText"
 import type { Prompt, Tokens, ToolContent } from "@daybook/log/domain/Values"
 import type { Draft, EventIn } from "@daybook/log/events/SessionEvents"

@@ -28,10 +28,7 @@ interface Point {
   readonly to: number
 }
 
-interface KnownRecord {
-  readonly point: Point
-  readonly start: number | undefined
-}
+type KnownRecord = { readonly point: Point; readonly start: number | undefined }
 
 const start: Point = { messageID: undefined, segment: { before: [], from: 0 }, to: 0 }
 

@@ -1,7 +1,4 @@
-/**
- * Makes the events of one record of a foreign log, without its place in the tree. Pure. Spec: IM-2..IM-9 in
- * specs/formats.md.
- */
+/** Makes the events of one record of a foreign log, without its place in the tree. Pure. Spec: IM-2..IM-9. */
 import { createHash } from "node:crypto"
 import { ActivityID, MessageID, PartID, SessionID } from "@daybook/log/domain/Identifiers"
 import { fitting } from "@daybook/log/domain/LongText"

@@ -1,7 +1,4 @@
-/**
- * Opens a log of any dialect as a conversation, after finding which tool wrote it. Spec: FM-166, FM-167, FM-444 in
- * specs/formats.md, IM-48 in specs/formats.md.
- */
+/** Opens a log of any dialect as a conversation. Spec: FM-166, FM-167, FM-444, IM-48 in specs/formats.md. */
 import { basename, dirname } from "node:path"
 import { FileSystem } from "@effect/platform/FileSystem"
 import { Chunk, Effect, Either, Option, Predicate, Schema, Stream } from "effect"

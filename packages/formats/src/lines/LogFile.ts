@@ -1,7 +1,4 @@
-/**
- * Reads the bytes of a foreign log. The file is opened for reading only and never changed. Spec: FM-1, FM-198, FM-199
- * in specs/formats.md.
- */
+/** Reads the bytes of a foreign log, which is opened for reading only. Spec: FM-1, FM-198, FM-199. */
 import type { PlatformError } from "@effect/platform/Error"
 import { FileSystem } from "@effect/platform/FileSystem"
 import { Effect, Schema, Stream } from "effect"

@@ -35,10 +35,7 @@ const newHeader = (cwd: string, more: JsonRecord = {}) =>
     return { header, now }
   })
 
-/**
- * A session with these records in a new file of the folder; it is written if a model answered in it. `isStored`: the records
- * are those of a file, with pictures as references.
- */
+/** A session with these records in a new file, which an answer makes real. `isStored`: they come from a file. */
 const begin = Effect.fnUntraced(function* (
   folder: string,
   { header, now }: { readonly header: Header; readonly now: number },
@@ -184,10 +181,7 @@ const pathTo = (session: SessionManager, leaf: string): ReadonlyArray<JsonRecord
 /** The folder of a session's other files: the log's path without its ending. */
 export const artifactsOf = (path: string): string => path.slice(0, -logEnding.length)
 
-/**
- * Moves the session to another working directory: its file, its folder of artifacts, and the directory in its header. If a
- * step fails, those before it are undone.
- */
+/** Moves the session's file, artifacts and header to another working directory, or undoes all of it. */
 export const move = Effect.fn("SessionLogs.move")(function* (
   root: Discovery.Root,
   session: SessionManager,

@@ -13,11 +13,7 @@ import {
 } from "./SessionStorage.ts"
 
 /** A file keeps its identity when it is renamed, and loses its name when it is replaced, as on disk. */
-interface File {
-  readonly is: "file"
-  text: string
-  modifiedAt: number
-}
+type File = { readonly is: "file"; text: string; modifiedAt: number }
 
 const folder = { is: "folder" } as const
 

@@ -136,17 +136,11 @@ export class SessionStorage extends Context.Tag("@daybook/formats/SessionStorage
     readonly listDirs: (folder: string) => Effect.Effect<ReadonlyArray<string>, StorageFailed>
     /** The whole text. For small files: the text is held in memory. */
     readonly readText: (path: string) => Effect.Effect<string, FileMissing | StorageFailed>
-    /**
-     * What `stat` says of each file, and its first `bytes` bytes. Files are read together, because an effect for each
-     * costs as much as the file.
-     */
+    /** What `stat` says of each file, and its first bytes. Read together: an effect each costs as much as a file. */
     readonly readStarts: (paths: ReadonlyArray<string>, bytes: number) => Effect.Effect<ReadonlyArray<Start>>
     /** The bytes of the file, in pieces. */
     readonly readBytes: (path: string) => Stream.Stream<Uint8Array, FileMissing | StorageFailed>
-    /**
-     * Replaces the file by the text: temporary file, fsync, close, rename. A reader sees the
-     * old or the new content, also after a kill (FM-72). The folder must exist.
-     */
+    /** Replaces the file by the text, atomically (FM-72): a reader sees the old or the new content. */
     readonly writeText: (path: string, text: string) => Effect.Effect<void, StorageFailed>
     /**
      * Replaces the file by the lines, each with a newline, as `writeText` does. The file's bytes from the offset `tail`

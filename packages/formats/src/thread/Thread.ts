@@ -82,10 +82,7 @@ export interface Thread {
   readonly problems: ReadonlyArray<Problem>
   /** Runs a turn; turns of one thread never overlap. Interrupting a waiting one withdraws it. */
   readonly run: ThreadTurns["run"]
-  /**
-   * Appends the messages of an interaction durably, then updates the metadata; `used` is added to the metrics. If one of
-   * them could not be read back, none is appended.
-   */
+  /** Appends the messages durably, then updates the metadata. All or none; `used` is added to the metrics. */
   readonly append: (
     messages: Arr.NonEmptyReadonlyArray<ThreadMessage>,
     used?: Partial<Omit<ThreadMetrics, "totalToolCalls">>

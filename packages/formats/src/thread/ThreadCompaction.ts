@@ -308,10 +308,7 @@ export const missingSections = (summary: string): ReadonlyArray<string> => {
   return sections.filter((title) => !titles.has(title.toLowerCase()))
 }
 
-/**
- * Asks for the summary of a plan, once more if sections are missing. An answer without them is no summary: the
- * compaction fails, and the thread stays as it is.
- */
+/** Asks for a plan's summary, once more for missing sections. Without them the compaction fails. */
 export const summaryOf = <E, R>(
   plan: Plan,
   summarize: Summarize<E, R>

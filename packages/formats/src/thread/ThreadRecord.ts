@@ -1,7 +1,4 @@
-/**
- * Defines the records of a thread's `session.jsonl` and its `metadata.json`. Spec: FM-100..FM-102 in specs/formats.md
- * (seed 003, 7.2, 7.3, S7.8, TH-1).
- */
+/** The records of a thread's `session.jsonl` and `metadata.json`. Spec: FM-100..FM-102 (seed 003, TH-1). */
 import { Either, Schema } from "effect"
 import { JsonRecord } from "@daybook/log/domain/Json"
 import { clip } from "@daybook/log/support/Issues"

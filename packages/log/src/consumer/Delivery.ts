@@ -1,7 +1,4 @@
-/**
- * Applies a consumer's steps: repeats failed calls, finds the event that a batch fails on, and skips it or stops. Spec:
- * CN-2..CN-5, CN-7..CN-10, CN-12 in specs/log.md.
- */
+/** Applies a consumer's steps: repeats failed calls, finds the poison event. Spec: CN-2..CN-5, CN-7..CN-10, CN-12. */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import { Cause, Data, type Duration, Effect, Metric, Option, type Schedule, Schema } from "effect"
@@ -43,10 +40,7 @@ type Step =
   | { readonly kind: "end" }
 
 /** The next steps, and whether more follow already. */
-interface Portion {
-  readonly steps: ReadonlyArray<Step>
-  readonly hasMore: boolean
-}
+type Portion = { readonly steps: ReadonlyArray<Step>; readonly hasMore: boolean }
 
 type Log = EventLog["Type"]
 

@@ -16,10 +16,7 @@ const attempt = <A>(read: () => A): A | undefined => {
 
 const text = (path: string) => attempt(() => readFileSync(path, "latin1").trim())
 
-/**
- * The main thread's state and the start time from `/proc/PID/stat`; the process name before them may contain spaces and
- * parentheses.
- */
+/** The main thread's state and the start time from `/proc/PID/stat`; process names may contain spaces and `)`. */
 const statOf = (pid: number | "self") => {
   const fields = text(`/proc/${pid}/stat`)
     ?.replace(/^.*\) /s, "")

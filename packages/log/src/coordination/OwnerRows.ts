@@ -30,10 +30,7 @@ export const standardMs = 15_000
 /** How often an observer looks, in milliseconds. */
 export const lookMs = 100
 
-/**
- * The maximum that one look adds to an owner's silence: in a longer gap the observer was stopped, and the owner perhaps
- * too.
- */
+/** The most that one look adds to an owner's silence: in a longer gap the observer was stopped. */
 const mostPerLookMs = 2 * lookMs
 
 export const clamp = (leaseMs: number): number =>

@@ -38,22 +38,13 @@ export class SessionOwner extends Context.Tag("@daybook/log/SessionOwner")<
      * session for a moment after a scope that closed with a success (EX-O10).
      */
     readonly acquire: (sessionID: SessionID) => Effect.Effect<Ownership, LogUnavailable, Scope.Scope>
-    /**
-     * Like `acquire`, but fails as soon as the owner is known to be alive: at its next renewal. An owner that stays
-     * silent for its lease is replaced.
-     */
+    /** Like `acquire`, but fails once the owner is known to be alive. A silent owner is replaced after its lease. */
     readonly acquireUnlessBusy: (
       sessionID: SessionID
     ) => Effect.Effect<Ownership, SessionBusy | LogUnavailable, Scope.Scope>
-    /**
-     * The owner if it is another process and not known to be gone. Returns immediately, so an owner that may be alive
-     * counts.
-     */
+    /** The owner if it is another process and not known to be gone. Returns at once: it may be alive. */
     readonly foreign: (sessionID: SessionID) => Effect.Effect<Option.Option<OwnerToken>, LogUnavailable>
-    /**
-     * Asks the owner with this token to stop, and waits until it has released the session or is gone. With an activity,
-     * waits only until that has ended.
-     */
+    /** Asks this owner to stop, and waits until it, or its activity, has ended. */
     readonly requestStop: (
       sessionID: SessionID,
       token: OwnerToken,

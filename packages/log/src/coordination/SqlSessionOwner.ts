@@ -175,10 +175,7 @@ interface Due {
   readonly renewed: Deferred.Deferred<OwnerRows.RenewedRow, OwnerLost | LogUnavailable>
 }
 
-/**
- * Renews leases that are due together with one transaction: each commit waits for the disk, and a hundred owners must not
- * cost a hundred commits.
- */
+/** Renews due leases with one transaction: each commit waits for the disk, so owners must not pay one each. */
 const makeRenew = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ownerID: string, leaseMs: number) {
   const scope = yield* Effect.scope
   let due = new Map<SessionID, Due>()
@@ -263,19 +260,34 @@ const makeHold = (held: Map<SessionID, number>, leaseMs: number, renew: Renew, k
 }
 
 /** Acquires sessions: claims a free one, or waits for its owner. */
-const makeAcquire = ({ readSql, sql }: Connections, self: OwnerRows.Self, leaseMs: number, kept: KeptSessions) => {
+const makeAcquire = (
+  { readSql, sql }: Connections,
+  self: OwnerRows.Self,
+  held: Map<SessionID, number>,
+  leaseMs: number,
+  kept: KeptSessions
+) => {
   /** Claims the session if it is free. The epoch grows, so the previous owner's appends are refused from now on. */
   const claim = (sessionID: SessionID, judge: OwnerRows.Judge) =>
-    Effect.clockWith((clock) =>
-      write("claim the session", sql, (statements) => {
+    Effect.clockWith((clock) => {
+      let taken: number | undefined
+      return write("claim the session", sql, (statements) => {
         const found = OwnerRows.ownerOf(statements, sessionID)
         const standing = found === undefined ? "free" : judge(found, clock.unsafeCurrentTimeNanos())
         if (standing !== "free") return { token: undefined, standing, holder: found?.owner_id ?? "" }
         const now = clock.unsafeCurrentTimeMillis()
         const epoch = OwnerRows.takeOwnership(statements, sessionID, self.ownerID, { now, leaseMs })
+        // At once: another claim of this process may wait in the same commit.
+        held.set(sessionID, (taken = epoch))
         return { token: { ownerID: self.ownerID, epoch } }
-      })
-    )
+      }).pipe(
+        Effect.tapErrorCause(() =>
+          Effect.sync(() => {
+            if (taken !== undefined && held.get(sessionID) === taken) held.delete(sessionID)
+          })
+        )
+      )
+    })
 
   return (hold: ReturnType<typeof makeHold>): Pick<Service, "acquire" | "acquireUnlessBusy"> => {
     const attempt = (sessionID: SessionID, judge: OwnerRows.Judge) =>
@@ -392,7 +404,7 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
     )
 
   return SessionOwner.of({
-    ...makeAcquire({ sql, readSql }, self, leaseMs, kept)(makeHold(held, leaseMs, renew, kept)),
+    ...makeAcquire({ sql, readSql }, self, held, leaseMs, kept)(makeHold(held, leaseMs, renew, kept)),
     foreign,
     requestStop: makeRequestStop(sql, readSql, self),
     owned,

@@ -1,7 +1,4 @@
-/**
- * Defines session addresses: where clients find a session besides its id, by owner, agent or model, and name. Pure.
- * Spec: AD-1..AD-6 in specs/sessions.md (SC-1, NA-1, NA-2).
- */
+/** Addresses of sessions: owner, agent or model, and name. Pure. Spec: AD-1..AD-6 (SC-1, NA-1, NA-2). */
 import { Schema } from "effect"
 
 const form = /^[a-zA-Z0-9][a-zA-Z0-9._+-]{0,63}$/

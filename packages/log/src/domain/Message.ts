@@ -1,7 +1,4 @@
-/**
- * Defines sessions and messages as readers see them: the decoded projection. Spec: RQ-644 in specs/context.md, CP-440,
- * CP-441 in specs/context.md, specs/storage.md.
- */
+/** Sessions and messages as readers see them: the decoded projection. Spec: RQ-644, CP-440, CP-441. */
 import { Schema, Struct } from "effect"
 import { Address } from "./Address.ts"
 import { Ranges } from "./HistoryPath.ts"
@@ -128,10 +125,7 @@ export const Session = Schema.Struct({
   frame: optional(Schema.String),
   /** The budget of the session and its children; absent: the host's limit applies. */
   budget: optional(Budget),
-  /**
-   * The history path, if the leaf was moved: what the model is shown is in these ranges of sequence numbers. The last
-   * one has no end (HP-1).
-   */
+  /** The history path if the leaf was moved, as ranges of sequence numbers; the last has no end (HP-1). */
   path: optional(Ranges),
   /** The session is a fork: its events before `seq` repeat the history of another session up to a message (HP-30). */
   forked: optional(Schema.Struct({ from: SessionID, messageID: optional(MessageID), seq: Schema.Int })),

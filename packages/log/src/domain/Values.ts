@@ -95,16 +95,10 @@ const asked = {
   references: Schema.optionalWith(Schema.Array(ReferenceMention), { exact: true }),
   /** Privileged text for this prompt, shown directly before it. */
   system: optionalText,
-  /**
-   * Applies for the rest of the activity, unless a later prompt sets its own. The agent's rules still deny (RQ-26,
-   * RQ-27).
-   */
+  /** For the rest of the activity, unless a later prompt sets its own. The agent's rules still deny (RQ-26, RQ-27). */
   tools: Schema.optionalWith(Tools, { exact: true }),
   output: Schema.optionalWith(OutputFormat, { exact: true }),
-  /**
-   * The socket client's request that this prompt came from. It is part of the prompt, so that a repeated request is
-   * detected.
-   */
+  /** The socket client's request behind this prompt: a part of the prompt, so that a repetition is detected. */
   client: Schema.optionalWith(ClientRequest, { exact: true })
 }
 

@@ -43,10 +43,7 @@ export type Envelope = typeof Envelope.Type
 export type Family =
   "about" | "prompts" | "steps" | "requests" | "texts" | "calls" | "compactions" | "tree" | "decisions" | "shells"
 
-/**
- * Defines a durable event type, stored as `<type>.<version>`. Raise `version` when a reader of the old shape would misread
- * the new one.
- */
+/** Defines a durable event type, stored as `<type>.<version>`. A shape that old readers misread gets a new version. */
 export const durable = <const Of extends Family, const Type extends string, Fields extends Schema.Struct.Fields>(
   family: Of,
   type: Type,

@@ -48,10 +48,7 @@ import {
 /** The id of a git tree in the private store. */
 const SnapshotID = Schema.String.pipe(Schema.pattern(/^[0-9a-f]{40,64}$/))
 
-/**
- * The history continues after this message, without it before the first message. `path` is the history up to there;
- * later events follow it (HP-2).
- */
+/** The history continues after this message, or from the start. `path` is the history up to there (HP-2). */
 export const LeafMoved = durable("tree", "session.next.leaf.moved", 1, { messageID: optional(MessageID), path: Ranges })
 /** A summary of the branch that was left, shown to the model. `from` was its leaf. */
 export const BranchSummarized = durable("tree", "session.next.branch.summarized", 1, {
@@ -67,10 +64,7 @@ export const Labeled = durable("tree", "session.next.labeled", 1, {
   messageID: MessageID,
   label: optional(Schema.NonEmptyString)
 })
-/**
- * The events before this one repeat the history of session `from` up to a message. Cost and tokens of this session
- * count from here.
- */
+/** Earlier events repeat the history of session `from` up to a message. Cost and tokens count from here. */
 export const Forked = durable("tree", "session.next.forked", 1, { from: SessionID, messageID: optional(MessageID) })
 
 /**
@@ -120,9 +114,7 @@ export const CompactionEnded = durable("compactions", "session.next.compaction.e
   recent: Schema.String,
   /** The prompt that opened the current activity, verbatim up to a limit (CP-50). */
   task: optional(Schema.String),
-  /**
-   * Prompts from this sequence number on are shown verbatim after the checkpoint: no model has answered them (CP-49).
-   */
+  /** Prompts from this sequence number on are verbatim after the checkpoint: no model has answered them (CP-49). */
   firstKeptSeq: optional(Schema.Int),
   /** All messages from this sequence number on are shown after the checkpoint; imported logs keep whole messages (CP-60). */
   keptSeq: optional(Schema.Int),
@@ -139,15 +131,10 @@ export const CompactionFailed = durable("compactions", "session.next.compaction.
   error: StoredError,
   ...spent
 })
-/**
- * Tool results in messages up to `through` are shown as placeholders; -1 shows all again. Stored data does not change.
- */
+/** Tool results up to the message `through` are placeholders; -1 shows all again. Stored data stays. */
 export const ContextPruned = durable("compactions", "session.next.context.pruned", 1, { through: Schema.Int })
 
-/**
- * From here on the model is shown something else in place of a message, or of the result of a call. The last edit of each
- * holds. Stored data does not change (CP-440).
- */
+/** The model is shown something else in place of a message or of a call's result; the last edit holds (CP-440). */
 export const ContextEdited = durable("compactions", "session.next.context.edited", 1, {
   messageID: MessageID,
   ...editFields
@@ -199,10 +186,7 @@ export const Moved = durable("about", "session.next.moved", 1, {
   location: Location,
   subdirectory: optional(Schema.String)
 })
-/**
- * The session has another title. `by`: no person chose it, but a model, or the beginning of the first prompt. Cost and
- * tokens are those of the request for it.
- */
+/** The session has another title; `by` a model or a prompt, if no person chose it. Cost is that of the request. */
 export const Renamed = durable("about", "session.next.renamed", 1, {
   title: Schema.String,
   by: optional(Schema.Literal("model", "prompt")),

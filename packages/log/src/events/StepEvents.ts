@@ -98,10 +98,7 @@ export const ToolFailed = durable("calls", "session.next.tool.failed", 1, {
   provider: providerCall
 })
 
-/**
- * A failed provider attempt. The next attempt starts `waitMs` after this event. `attempt` counts from 1 to `attempts`, the
- * number that the policy allows.
- */
+/** A failed provider attempt. The next starts after `waitMs`. `attempt` counts from 1 to `attempts`. */
 export const Retried = durable("steps", "session.next.retried", 1, {
   attempt: Schema.Int,
   attempts: optional(Schema.Int),

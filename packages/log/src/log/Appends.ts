@@ -178,10 +178,7 @@ const hooksAfter = (requests: Requests, { answers, checked }: Written): Readonly
           : [{ hook, sessionID, events: answer.value.events }]
       })
 
-/**
- * Moves the head of the request's session over its events. Changes nothing if the request contradicts the head. Throws
- * `HookFailed` if the check refuses.
- */
+/** Moves the session's head over its events, unless the request contradicts it. Throws `HookFailed`. */
 const moveHead = (
   statements: Statements,
   request: Request,

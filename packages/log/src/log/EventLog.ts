@@ -260,9 +260,7 @@ export type Head = typeof Head.Type
 export const From = Schema.Struct({
   sessionID: SessionID,
   after: Schema.optional(AnyNumber),
-  /**
-   * The incarnation the cursor belongs to. Once it has ended, the cursor fails with `SessionNotFound` and `removed`.
-   */
+  /** The incarnation of the cursor. Once it has ended, the cursor fails with `SessionNotFound` and `removed`. */
   incarnation: Schema.optional(AnyNumber)
 })
 export type From = typeof From.Type
@@ -347,10 +345,7 @@ export class EventLog extends Context.Tag("@daybook/log/EventLog")<
     readonly removals: (options?: {
       readonly after?: number | undefined
     }) => Effect.Effect<ReadonlyArray<Removal>, LogUnavailable>
-    /**
-     * Live events of one session from now on, through this subscriber's buffer of `capacity` events (default 4,096,
-     * maximum 65,536).
-     */
+    /** Live events of one session from now on, through a buffer of `capacity` events (default 4,096, most 65,536). */
     readonly live: (options: {
       readonly sessionID: SessionID
       readonly capacity?: number | undefined
@@ -374,10 +369,7 @@ export class EventLog extends Context.Tag("@daybook/log/EventLog")<
     ) => Effect.Effect<void, never, Scope.Scope>
     /** Sends a live event to the current subscribers. Nothing is stored; having no subscriber is not an error. */
     readonly publishLive: (event: LiveEvent) => Effect.Effect<void>
-    /**
-     * The sequence number of the event with this id; undefined if the session has no such event. A key lookup, whatever
-     * the session's length.
-     */
+    /** The sequence number of the event with this id; undefined if the session has none. A key lookup. */
     readonly placeOf: (sessionID: SessionID, eventID: string) => Effect.Effect<number | undefined, LogUnavailable>
     /**
      * The cursors in a session of this process's tails, also of those of the feed, that moved in the last ten minutes:
@@ -395,9 +387,7 @@ export class EventLog extends Context.Tag("@daybook/log/EventLog")<
     ) => Effect.Effect<void, ReplayRefused | InvalidDurableEvent | EventRefused | LogUnavailable>
     /** Sets the only owner whose replays the session accepts (RP-6). This is not execution ownership. */
     readonly claimReplay: (sessionID: SessionID, ownerID: string) => Effect.Effect<void, LogUnavailable>
-    /**
-     * Deletes the session and everything that belongs to it, in one transaction (EV-10). Returns whether it existed.
-     */
+    /** Deletes the session and all that belongs to it, in one transaction (EV-10). Returns whether it existed. */
     readonly remove: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
     /**
      * Commits a write that changes nothing: fails when an append would, because the database is full, read-only, or

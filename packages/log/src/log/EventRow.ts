@@ -1,7 +1,4 @@
-/**
- * Owns the rows of the `event` table: stored names, ids, checksums, columns, page queries, and conversion to events.
- * Spec: ST-11, ST-23..ST-26 in specs/storage.md.
- */
+/** Owns the rows of the `event` table: names, ids, checksums, columns, conversion. Spec: ST-11, ST-23..ST-26. */
 import { crc32 } from "node:zlib"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
@@ -244,9 +241,7 @@ type Raw = Readonly<Record<string, unknown>>
 const payload = (limit: number) =>
   limit === 1 ? "e.data" : `CASE WHEN octet_length(e.data) <= ${longPayload} THEN e.data END AS data`
 
-/**
- * Truncates the rows at the first missing payload; the first `from` rows need none. Also returns the effective limit.
- */
+/** Truncates the rows at the first missing payload; the first `from` rows need none. Returns the limit too. */
 const beforeLong = (rows: ReadonlyArray<Raw>, limit: number, from = 0) => {
   const long = rows.findIndex((row, index) => index >= from && row["data"] === null)
   return long < 0 ? { rows, limit } : { rows: rows.slice(0, long), limit: long }
@@ -277,10 +272,7 @@ export const selectIdentity = (sql: SqlClient.SqlClient) =>
     )
   )
 
-/**
- * The place of the event with an id, by key. The event's position gives the id, or the row stores it. The session is null
- * while it is removed.
- */
+/** The place of the event with an id, by key. The session is null while it is removed. */
 export const selectByID = (sql: SqlClient.SqlClient, id: string) =>
   Effect.map(
     sql<{ readonly session_id: string | null; readonly seq: number; readonly id: string }>`
@@ -334,10 +326,7 @@ const verifyRow = (raw: Raw): SessionEvent | EventUnreadable | undefined =>
       ? unreadable(raw, "its checksum differs: the row was changed after it was written")
       : decodeRow(raw)
 
-/**
- * Decodes a row. None for a type that this build does not know; an error if the checksum differs or a known type does
- * not decode.
- */
+/** Decodes a row. None for a type that this build does not know; an error if checksum or data is wrong. */
 export const toEvent = (raw: Raw): Option.Option<Either.Either<SessionEvent, EventUnreadable>> =>
   Option.map(Option.fromNullable(verifyRow(raw)), (found) =>
     found instanceof EventUnreadable ? Either.left(found) : Either.right(found)

@@ -26,10 +26,7 @@ import {
 // Verifies and decodes the rows of a page. A row is an array of few columns, because a replay decodes hundreds of
 // thousands of rows a second.
 
-/**
- * A row's columns: place, kind, time, checksum, payload; in the feed also session and sequence number. The kind is the
- * number of the type.
- */
+/** A row's columns: place, kind (the type's number), time, checksum, payload; in the feed also session and seq. */
 type PageRow = ReadonlyArray<unknown>
 
 /** The place: the position, followed by the id if the row stores one. */
@@ -331,10 +328,7 @@ const toPage = (rows: ReadonlyArray<PageRow>, limit: number, of?: RowContext["of
   return { ...decoded, found: rows.length, follows, latest, incarnation, floor: floor ?? 0 }
 }
 
-/**
- * Selects the page of a session after a cursor. Rows are taken to follow each other: the checksum covers the sequence
- * number, so it differs in a row behind a gap.
- */
+/** Selects a session's page after a cursor. The checksum covers the sequence number, so a gap differs. */
 export const selectPage = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number, limit: number) =>
   Effect.map(
     sql`SELECT ${sql.literal(placeColumn)},

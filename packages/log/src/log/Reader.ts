@@ -150,10 +150,7 @@ type Following<E, Item> = {
 /** The code units of a tail's page, and its rows. */
 const [pageLength, fewestRows, mostRows] = [1_048_576, 64, 1024]
 
-/**
- * The most rows of the page after this one, if its rows are as long: a page has costs of its own, and rows that are long
- * together take memory.
- */
+/** The most rows of the page after this one, if its rows are as long: long rows together take memory. */
 const rowsAfter = ({ length, read }: Page): number =>
   length === 0 ? pageSize : Math.max(fewestRows, Math.min(mostRows, Math.floor((pageLength * read) / length)))
 

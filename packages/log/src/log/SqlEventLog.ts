@@ -1,7 +1,4 @@
-/**
- * Implements the event log on SQL. Contract: `EventLog.ts`; group commit: `Writer.ts`; reads: `Reader.ts`. Spec: LG-45,
- * LG-46.
- */
+/** The event log on SQL. Contract: `EventLog.ts`; group commit: `Writer.ts`; reads: `Reader.ts`. Spec: LG-45, LG-46. */
 import * as SqlClient from "@effect/sql/SqlClient"
 import { Array as Arr, Clock, Context, Effect, Either, type Fiber, Layer, Schedule, type Scope, Stream } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
@@ -67,9 +64,7 @@ const makeListeners = (): Listeners => {
 }
 
 export interface Options {
-  /**
-   * Read models of other packages. They run in each append's transaction, in this order, after the core projections.
-   */
+  /** Read models of other packages. They run in each append's transaction after the core projections. */
   readonly projectors?: ReadonlyArray<Projector>
 }
 

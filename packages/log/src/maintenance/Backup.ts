@@ -298,10 +298,7 @@ export interface RestoreResult extends Heads {
   readonly aside?: string
 }
 
-/**
- * Holds the database alone until the scope closes, without a write-ahead log beside it. It holds nothing
- * if the file is damaged.
- */
+/** Holds the database alone until the scope closes, without a write-ahead log; nothing if it is damaged. */
 const alone = (database: string): Effect.Effect<void, BackupFailed, Scope.Scope> =>
   Effect.acquireRelease(
     attempt(database, () => {

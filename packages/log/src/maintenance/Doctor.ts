@@ -33,10 +33,7 @@ export interface FloorCheck {
 }
 
 /** The place of an event. */
-interface Position {
-  readonly seq: number
-  readonly position: number
-}
+type Position = { readonly seq: number; readonly position: number }
 
 /** Sequence numbers per query of references. */
 const range = 0x1_0000
@@ -231,10 +228,7 @@ const checkFile = Effect.fnUntraced(function* (sql: Sql) {
 })
 
 /** The scratch database. `aside` runs its statements outside the transaction that reads the stored rows. */
-interface Fold {
-  readonly sql: Sql
-  readonly aside: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
-}
+type Fold = { readonly sql: Sql; readonly aside: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E> }
 
 const makeFold = Effect.gen(function* () {
   const sql = yield* scratch

@@ -73,10 +73,7 @@ const measured = (
   return { weight: stretch, rows: () => rows.iterate({ first, stretch, range }) }
 }
 
-interface Sum {
-  events: number
-  bytes: number
-}
+type Sum = { events: number; bytes: number }
 
 interface Sums {
   readonly types: ReadonlyMap<number, Sum>

@@ -21,10 +21,7 @@ export type Insert<Name extends TableName> = {
   readonly table: Name
   readonly row: Rows[Name]
 }
-/**
- * Sets columns of the row with `key` and adds to its numbers. Refused if the row is missing or a `once` column is
- * already set.
- */
+/** Sets columns of the row with `key` and adds to numbers. Refused if it is missing or a `once` column is set. */
 export type Update<Name extends TableName> = {
   readonly op: "update"
   readonly table: Name
@@ -39,10 +36,7 @@ export type Refusal = { readonly table: TableName; readonly details: string }
 
 /** A row of any table, as the writers use it. */
 export type AnyRow = { readonly [column: string]: Value }
-/**
- * The amounts to add, grouped by column, in order. Sums of fractions depend on the order, and a rebuild must give the
- * same sums (PJ-11).
- */
+/** The amounts to add, by column, in order: sums of fractions depend on it, and a rebuild must agree (PJ-11). */
 export type Additions = ReadonlyArray<readonly [column: string, amount: number]>
 export type AnyUpdate = { readonly key: AnyRow; readonly set: AnyRow; readonly add: Additions }
 

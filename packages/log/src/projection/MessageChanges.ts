@@ -1,7 +1,4 @@
-/**
- * The changes to the tables of a session's messages: `session_message`, `session_part`, `session_instruction`,
- * `session_input`, `session_leaf` and `session_label`. Pure.
- */
+/** The changes to the tables of a session's messages, parts, inputs, instructions, leaf and labels. Pure. */
 import type { EventOfType, SessionEvent } from "../events/SessionEvents.ts"
 import { type Change, plain, plainOrNull } from "./Change.ts"
 import type { InputRow, MessageRow, PartRow } from "./Tables.ts"

@@ -1,7 +1,4 @@
-/**
- * The session's row as its events up to the floor make it, stored beside the floor: rebuilds and
- * verifications start from it. Spec: RT-8, RT-15.
- */
+/** The session's row as of the floor, stored with it: rebuilds and verifications start there. Spec: RT-8, RT-15. */
 import { Either, Schema } from "effect"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { type AnyRow, applyUpdate, type Change } from "./Change.ts"

@@ -149,10 +149,7 @@ export const compactionStarted = (event: EventOfType<"session.next.compaction.st
   })
 }
 
-/**
- * The history continues elsewhere: with a new epoch, and with all tool results shown, because the marks of the branch
- * that was left say nothing about this one (HP-8).
- */
+/** The history continues elsewhere: with a new epoch, and all tool results shown (HP-8). */
 export const leafMoved = (event: EventOfType<"session.next.leaf.moved">): Change =>
   updated(event, { path: json(HistoryPath.moved(event.data.path, event.seq)), epoch: null, pruned_seq: null })
 

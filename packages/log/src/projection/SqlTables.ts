@@ -130,11 +130,7 @@ export const updateStatement = (table: TableName, { add, set }: Shape, rows: num
 }
 
 /** Updates that set the same columns and add to the same columns. */
-interface Group {
-  readonly name: string
-  readonly shape: Shape
-  readonly updates: Array<AnyUpdate>
-}
+type Group = { readonly name: string; readonly shape: Shape; readonly updates: Array<AnyUpdate> }
 
 const byShape = (updates: Iterable<AnyUpdate>): Iterable<Group> => {
   const groups = new Map<string, Group>()
@@ -190,10 +186,7 @@ const reserved: { readonly [Name in TableName]?: string } = {
 
 type Inserted = { readonly clash: string | null }
 
-/**
- * Writes the changes, in the caller's transaction. A refusal leaves some of them written: roll back then. `keys` has
- * every session of the changes.
- */
+/** Writes the changes in the caller's transaction; roll back after a refusal. `keys` has every session. */
 export const write = (statements: Statements, joined: Joined, keys: SessionKeys): Refusal | undefined => {
   for (const table of tableNames) {
     const { inserts, updates } = joined[table]

@@ -72,10 +72,7 @@ export type InputRow = {
   readonly withdrawn_seq: number | null
 }
 
-/**
- * `session_message`: one row per message. Its content is in the creating event; that of a user message is in the
- * admission of its input.
- */
+/** `session_message`: a row per message. Its content is in the creating event, or in its prompt's admission. */
 export type MessageRow = {
   readonly id: string
   readonly session_id: string

@@ -108,11 +108,7 @@ const limitOf = (sql: SqlClient.SqlClient, { head, sessionID }: Subject, to: Bou
   to === "compaction" ? selectLastCheckpoint(sql, sessionID) : Effect.succeed(Math.min(head, to ?? head))
 
 /** A boundary, and what is below it. */
-interface Reached {
-  readonly to: number
-  readonly events: number
-  readonly bytes: number
-}
+type Reached = { readonly to: number; readonly events: number; readonly bytes: number }
 
 interface Scan {
   readonly open: Open

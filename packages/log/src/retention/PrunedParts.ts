@@ -90,10 +90,7 @@ const insert = (sql: Sql, sessionID: SessionID, parts: ReadonlyArray<KeptPart>) 
 /** Parts per step of inserting. */
 const stepParts = 256
 
-/**
- * Puts the parts of a range of messages back, step by step: `write` runs each. A damaged block is named in the log; a
- * rebuild makes its rows from the events.
- */
+/** Puts the parts of a range of messages back, step by step. A damaged block is logged; a rebuild mends it. */
 export const putBack = Effect.fnUntraced(function* <E>(
   sql: Sql,
   sessionID: SessionID,

@@ -43,10 +43,7 @@ import * as Space from "./Space.ts"
 
 // Puts an archive's events back at their positions, below the floor, until one transaction lowers the floor.
 
-interface RestoredArchive {
-  readonly header: Header
-  readonly events: number
-}
+type RestoredArchive = { readonly header: Header; readonly events: number }
 
 /** Why the archive does not fit the session; undefined if it does. */
 const misfit = (header: Header, database: string, subject: Subject | undefined): string | undefined => {
@@ -197,10 +194,7 @@ const subjectsOf = (sql: Sql, { sessions }: Request): Stream.Stream<Subject, Sql
         Stream.filter((subject) => subject !== undefined)
       )
 
-/**
- * The cuts of sessions that can be pruned, and of sessions that a reader holds back. With `maxSize` it ends where the
- * estimate reaches the size. Writes nothing.
- */
+/** The cuts of sessions that can be pruned or are held back, up to `maxSize`. Writes nothing. */
 export const plan = (request: Request): Stream.Stream<Cut, LogUnavailable, ReadSql> =>
   Stream.unwrap(
     Effect.gen(function* () {
@@ -336,10 +330,7 @@ export const apply = Effect.fn("Retention.apply")(function* (policy: Policy) {
   }
 })
 
-/**
- * Applies the policy now and after each pause, until the scope closes, and runs `pruned` after each time. A failed run is
- * logged, and the next one follows.
- */
+/** Applies the policy now and after each pause until the scope closes. A failed run is logged. */
 export const layerPolicy = <A, E, R>(policy: Policy, pruned: Effect.Effect<A, E, R>) =>
   Layer.scopedDiscard(
     Effect.zipRight(apply(policy), pruned).pipe(

@@ -50,9 +50,7 @@ const giveBack = (sql: SqlClient.SqlClient) =>
 /** Copies what it can from the write-ahead log into the file, without waiting for readers or writers. */
 export const checkpoint = (sql: SqlClient.SqlClient) => Effect.asVoid(sql`PRAGMA wal_checkpoint(PASSIVE)`)
 
-/**
- * Gives all free pages back, step by step. `progress` gets the pages of each step. Interruption stops between two steps.
- */
+/** Gives free pages back, step by step. `progress` gets each step's pages. Interruption stops between steps. */
 export const shrink = Effect.fn("Retention.shrink")(function* (
   sql: SqlClient.SqlClient,
   pace: Pace,

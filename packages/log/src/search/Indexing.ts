@@ -148,16 +148,9 @@ export const progress = ({ index, log }: Places): Effect.Effect<Progress, SqlErr
     return { position, head: Math.max(position, head) }
   })
 
-interface Origin {
-  readonly identity: string
-  readonly last: number
-  readonly checksum: number | null
-}
+type Origin = { readonly identity: string; readonly last: number; readonly checksum: number | null }
 
-/**
- * Empties an index that belongs to another log, or to another past of this one: a restored copy assigns positions that the
- * index knows to other events.
- */
+/** Empties an index of another log, or of another past of this log, such as a restored copy. */
 const settle = Effect.fnUntraced(function* ({ index, log }: Places) {
   const state = yield* selectState(index)
   const [origin] = yield* log<Origin>`SELECT identity,
@@ -235,10 +228,7 @@ const insert = (index: Connection.Statements, session: number, document: Named) 
   )
 }
 
-/**
- * Stores documents, and moves the position. Sessions are looked up while the index is locked: a removal that commits later
- * waits for this lock before it erases.
- */
+/** Stores documents and moves the position. Looks sessions up under the lock: a later removal waits for it. */
 const store = ({ index, log }: Places, documents: ReadonlyArray<Named>, move: Move | undefined) =>
   Effect.scoped(
     Effect.flatMap(log.reserve, (connection) =>
@@ -290,11 +280,7 @@ const step = Effect.fnUntraced(function* (places: Places) {
   return { head, position: end }
 })
 
-interface Floor {
-  readonly session_id: SessionID
-  readonly floor: number
-  readonly position: number
-}
+type Floor = { readonly session_id: SessionID; readonly floor: number; readonly position: number }
 
 /** The sessions from which events after the position were pruned before they were indexed. */
 const selectFloors = (log: SqlClient.SqlClient, position: number) =>

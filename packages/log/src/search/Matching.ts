@@ -1,7 +1,4 @@
-/**
- * Selects what matches a query: sessions by title, folder or name from the log, documents from the index. Spec:
- * SE-30..SE-42 in specs/storage.md.
- */
+/** Selects what matches a query: sessions from the log, documents from the index. Spec: SE-30..SE-42. */
 import { realpathSync } from "node:fs"
 import { resolve } from "node:path"
 import type * as SqlClient from "@effect/sql/SqlClient"
@@ -116,10 +113,7 @@ export const selectSessions = (
   )
 }
 
-interface Range {
-  readonly first: number
-  readonly last: number
-}
+type Range = { readonly first: number; readonly last: number }
 
 /** The positions between which documents of the query's times are. */
 const selectRange = (index: SqlClient.SqlClient, { after, before }: Query, through: number) =>

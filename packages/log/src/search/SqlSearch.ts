@@ -79,18 +79,9 @@ const Count = Schema.NumberFromString.pipe(Schema.int(), Schema.nonNegative())
 /** The time and the position of the last prompt of a page. */
 const PromptCursor = Schema.TemplateLiteralParser(Count, ":", Count)
 
-interface Row {
-  readonly session: number
-  readonly id: string
-  readonly directory: string
-}
+type Row = { readonly session: number; readonly id: string; readonly directory: string }
 
-interface Match {
-  readonly position: number
-  readonly session: number
-  readonly seq: number
-  readonly created: number
-}
+type Match = { readonly position: number; readonly session: number; readonly seq: number; readonly created: number }
 
 type Last = Pick<Match, "created" | "position">
 

@@ -78,10 +78,7 @@ export class DatabaseError extends Schema.TaggedError<DatabaseError>("@daybook/l
   }
 }
 
-/**
- * A separate read-only connection, so that reads never wait behind the writer. For `:memory:` it is the writing
- * connection.
- */
+/** A read-only connection, so that reads never wait behind the writer. For `:memory:` it is the writing one. */
 export class ReadSql extends Context.Tag("@daybook/log/ReadSql")<ReadSql, SqlClient.SqlClient>() {}
 
 export interface DatabaseOptions {

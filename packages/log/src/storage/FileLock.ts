@@ -35,10 +35,7 @@ const take = (name: string): Connection.Database | undefined => {
   }
 }
 
-/**
- * Takes the lock of the file until the scope closes; does not wait. Returns false if this or another process holds it.
- * The folder must exist. Fails with the system's error.
- */
+/** Locks the file until the scope closes; false if it is held. Does not wait. The folder must exist. */
 export const acquire = (path: string): Effect.Effect<boolean, unknown, Scope.Scope> =>
   Effect.acquireRelease(Effect.try({ try: () => take(lockName(path)), catch: (cause) => cause }), (db) =>
     Effect.sync(() => {

@@ -4,12 +4,12 @@
  *
  *   work -> queue -> the event loop has run -> transaction: each work in turn, in a savepoint of its own -> commit -> answers
  *
- * Work that throws writes nothing, and does not affect the others. Spec: ST-790, ST-791 in specs/storage.md.
+ * Work that throws writes nothing, and does not affect the others. Spec: EX-781, EX-782 in specs/execution.md.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import { Array as Arr, Effect, Exit, Runtime } from "effect"
-import type { Statements } from "./Connection.ts"
+import { connectionOf, type Statements } from "./Connection.ts"
 import { committed, directly, inSavepoint, isBusy, reasonOf, retryBusy } from "./Transaction.ts"
 
 /** Work that waits, and its caller. */
@@ -22,6 +22,8 @@ interface Waiting {
   readonly answer: (committed: Exit.Exit<void, SqlError.SqlError>) => void
 }
 
+type Batch = Arr.NonEmptyReadonlyArray<Waiting>
+
 /** Maximum works per transaction. */
 const batchLimit = 256
 
@@ -29,7 +31,7 @@ const batchLimit = 256
 const isOwnFault = (thrown: unknown): boolean =>
   !(thrown instanceof SqlError.SqlError) || reasonOf(thrown) === "constraint"
 
-const inTurn = (statements: Statements, batch: ReadonlyArray<Waiting>): void => {
+const inTurn = (statements: Statements, batch: Batch): void => {
   for (const { refuse, run } of batch) {
     try {
       inSavepoint(statements, () => run(statements))
@@ -49,42 +51,59 @@ const alone = (statements: Statements, { refuse, run }: Waiting): void => {
   }
 }
 
+/** Commits the works; a failure of the database is that of all. */
+const write = (statements: Statements, batch: Batch): Exit.Exit<void, SqlError.SqlError> => {
+  try {
+    if (batch.length === 1) alone(statements, batch[0])
+    else committed(statements, () => inTurn(statements, batch))
+    return Exit.void
+  } catch (thrown) {
+    return thrown instanceof SqlError.SqlError ? Exit.fail(thrown) : Exit.die(thrown)
+  }
+}
+
+const isBusyExit = (exit: Exit.Exit<void, SqlError.SqlError>): boolean =>
+  Exit.isFailure(exit) && exit.cause._tag === "Fail" && isBusy(exit.cause.error)
+
 const makeGroup = (sql: SqlClient.SqlClient) => {
   let waiting: Array<Waiting> = []
   let isWriting = false
 
-  /** Waits while another transaction has the connection, and while the database is busy. */
-  const write = (batch: Arr.NonEmptyReadonlyArray<Waiting>): Effect.Effect<void> =>
-    retryBusy(
-      directly(sql, (statements) =>
-        batch.length === 1 ? alone(statements, batch[0]) : committed(statements, () => inTurn(statements, batch))
-      )
-    ).pipe(
-      Effect.matchCauseEffect({
-        onSuccess: () => answerAll(batch, Exit.void),
-        onFailure: (cause) => {
-          const failure = Exit.failCause(cause)
-          const isShared = batch.length > 1 && !(cause._tag === "Fail" && isBusy(cause.error))
-          return isShared ? Effect.forEach(batch, (one) => write([one]), { discard: true }) : answerAll(batch, failure)
-        }
-      })
-    )
+  const answerAll = (batch: Batch, commit: Exit.Exit<void, SqlError.SqlError>): void => {
+    for (const { answer } of batch) answer(commit)
+  }
 
-  const answerAll = (batch: ReadonlyArray<Waiting>, committed: Exit.Exit<void, SqlError.SqlError>) =>
-    Effect.sync(() => {
-      for (const { answer } of batch) answer(committed)
-    })
-
-  const next = Effect.sync(() => {
+  const next = (): void => {
     isWriting = false
     begin()
-  })
+  }
+
+  /** Waits while another transaction has the connection, and while the database is busy. */
+  const patiently = (batch: Batch): Effect.Effect<void> =>
+    Effect.flatMap(
+      Effect.exit(retryBusy(Effect.flatten(directly(sql, (statements) => write(statements, batch))))),
+      (exit) => settled(batch, exit)
+    )
+
+  /** Answers, or writes each alone if several failed. */
+  const settled = (batch: Batch, exit: Exit.Exit<void, SqlError.SqlError>): Effect.Effect<void> => {
+    if (Exit.isFailure(exit) && batch.length > 1 && !isBusyExit(exit)) {
+      return Effect.forEach(batch, (one) => patiently([one]), { discard: true })
+    }
+    answerAll(batch, exit)
+    return Effect.void
+  }
 
   const flush = (): void => {
     const batch = waiting.slice(0, batchLimit)
     waiting = waiting.slice(batchLimit)
     if (!Arr.isNonEmptyArray(batch)) return
-    Runtime.runFork(batch[0].runtime)(Effect.zipRight(Effect.uninterruptible(write(batch)), next))
+    const connection = connectionOf(sql)
+    // Without a fiber, if nothing has to wait.
+    const exit = connection === undefined || connection.isReserved() ? undefined : write(connection.statements, batch)
+    const rest = exit === undefined || isBusyExit(exit) ? patiently(batch) : settled(batch, exit)
+    if (rest === Effect.void) return next()
+    Runtime.runFork(batch[0].runtime)(Effect.zipRight(Effect.uninterruptible(rest), Effect.sync(next)))
   }
 
   const begin = (): void => {

@@ -26,10 +26,7 @@ const made = async (folder: string, mode: number) => {
 /** The default mode: subject to the umask. */
 const anyMode = 0o777
 
-/**
- * Creates the folder. An existing folder is not changed; anything else at the path fails with `EEXIST`. `mode` applies
- * to created folders.
- */
+/** Creates the folder with `mode`, unless it exists; anything else at the path fails with `EEXIST`. */
 export const makeFolders = async (folder: string, mode = anyMode): Promise<void> => {
   try {
     await made(folder, mode)

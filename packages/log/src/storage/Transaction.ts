@@ -70,10 +70,7 @@ const busySchedule = Schedule.exponential("5 millis", 1.5).pipe(
 
 export const isBusy = (error: unknown): boolean => error instanceof SqlError.SqlError && reasonOf(error) === "busy"
 
-/**
- * Retries while the database is busy, for about ten seconds. The first retry is immediate and usually enough; the
- * others follow the schedule.
- */
+/** Retries while the database is busy, for ten seconds. The first retry is immediate and usually enough. */
 export const retryBusy = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.catchIf(effect, isBusy, () => Effect.retry(effect, { schedule: busySchedule, while: isBusy }))
 

@@ -97,10 +97,7 @@ const headerLengths: ReadonlyMap<number, number> = new Map([
 /** From this page number on, the first byte of an overflow page could be that of a tree's page. */
 const mostPages = 2 ** 25
 
-/**
- * The unused bytes of a page, as the offsets of the first one and of the one after the last. Undefined if the page is no
- * page of a tree, or not a valid one.
- */
+/** The unused bytes of a page, from and to; undefined if it is not a valid page of a tree. */
 export const unusedIn = (page: Buffer, usable: number): readonly [number, number] | undefined => {
   const header = headerLengths.get(page.readUInt8(0))
   if (header === undefined) return undefined

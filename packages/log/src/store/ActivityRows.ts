@@ -125,10 +125,7 @@ export const selectLastWork = (sql: SqlClient.SqlClient, sessionID: SessionID) =
 
 const boundaries = [ActivityStarted, ActivitySettled, LeafMoved]
 
-/**
- * Whether an activity that opens before this event continues the previous activity's work. After a move of the leaf, a
- * prompt begins again.
- */
+/** Whether an activity that opens here continues the last one's work. After a move of the leaf, none does. */
 const goesOn = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,

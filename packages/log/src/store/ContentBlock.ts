@@ -218,10 +218,7 @@ export interface Block {
   readonly prompts: Uint8Array | null
 }
 
-/**
- * Bytes of events per block, before compression. A longer event is a block of its own. Larger blocks compress better, but
- * a read of one event opens the whole block.
- */
+/** Bytes of events per block, uncompressed. Larger blocks compress better, but a read opens a whole block. */
 export const blockBytes = 4 * 1024 * 1024
 
 /** What an event's columns are counted as. */

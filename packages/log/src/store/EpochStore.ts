@@ -1,7 +1,4 @@
-/**
- * Reads the context epoch of a session from its events. This file is the contract; `SqlEpochStore.ts` implements it.
- * Spec: CX-51, CX-53 in specs/context.md.
- */
+/** Reads a session's context epoch from its events; `SqlEpochStore.ts` implements it. Spec: CX-51, CX-53. */
 import { Context, type Effect } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { Snapshot } from "../domain/Snapshot.ts"
@@ -23,10 +20,7 @@ export interface StoredEpoch {
 export class EpochStore extends Context.Tag("@daybook/log/EpochStore")<
   EpochStore,
   {
-    /**
-     * The session's epoch; undefined until a request introduces one, and again after a move. Marks that were just read
-     * save a read.
-     */
+    /** The session's epoch; undefined until a request introduces one, also after a move. Fresh marks save a read. */
     readonly get: (
       sessionID: SessionID,
       marks?: ContextMarks

@@ -44,10 +44,7 @@ export class Inbox extends Context.Tag("@daybook/log/Inbox")<
       sessionID: SessionID,
       messageID: MessageID
     ) => Effect.Effect<Prospect, SessionNotFound | LogUnavailable>
-    /**
-     * The receipt of an exact earlier admission; undefined if the id is unused. Compares the prompts, not their
-     * expansions: a file may change between two tries.
-     */
+    /** The receipt of an exact earlier admission; undefined if the id is unused. Compares prompts only. */
     readonly receipt: (admission: Admission) => Effect.Effect<Input | undefined, PromptConflictError | StoreError>
     /**
      * Stores the prompt as a waiting input. Counts the inbox in the same transaction, so that concurrent admissions

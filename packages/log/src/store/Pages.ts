@@ -10,9 +10,7 @@ export const ListOptions = Schema.Struct({
   directory: Schema.optional(Schema.String),
   /** Part of the title or of a prompt's text, case-insensitive; at most 1,000 characters. */
   search: Schema.optional(Schema.String),
-  /**
-   * Only sessions of this agent or model in this scope. For an agent's private scope also sessions without an address.
-   */
+  /** Only sessions of this agent or model in this scope; in private scope also sessions without an address. */
   house: Schema.optional(House),
   /** Default: 50; maximum: 500. */
   limit: Schema.optional(AnyNumber),

@@ -1,7 +1,4 @@
-/**
- * Finds, by key, the rows that the model was shown just before an event: the last checkpoint, what it kept, the step,
- * and its frame. Spec: RQ-34 (EP-10, CP-49).
- */
+/** Finds by key the rows that the model was shown before an event. Spec: RQ-34 (EP-10, CP-49). */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
 import { Effect, Either } from "effect"
@@ -52,9 +49,7 @@ export const selectCheckpoint = (
     ([row]) => row
   )
 
-/**
- * System messages after the baseline stay visible across a checkpoint; messages that the baseline contains do not (EP-10).
- */
+/** System messages after the baseline stay visible across a checkpoint; those inside it do not (EP-10). */
 export const selectTold = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
@@ -101,10 +96,7 @@ const selectStep = (
 
 type Framed = EventOfType<"session.next.request.framed">
 
-interface StoredType {
-  readonly type: string
-  readonly version: number
-}
+type StoredType = { readonly type: string; readonly version: number }
 
 /** The session's floor; -1 if it has never been pruned. */
 const selectFloor = (sql: SqlClient.SqlClient, sessionID: SessionID): Query<number> =>
@@ -314,10 +306,7 @@ export const selectPrompts = (
 
 /** The start of the shown context. */
 export interface ContextStart {
-  /**
-   * The events after this sequence number are folded over these rows: up to before the checkpoint, to the floor, or to
-   * the last move of the leaf.
-   */
+  /** The events after this sequence number are folded over these rows: from the checkpoint, floor or last move on. */
   readonly after: number
   readonly from: number
   /** The messages of the path from the checkpoint up to `after`, as they were before the event. */
@@ -328,9 +317,7 @@ export interface ContextStart {
   readonly told: ReadonlyArray<MessageRow>
   /** Messages that follow the checkpoint: prompts, or all of a kept range. */
   readonly kept: ReadonlyArray<MessageRow>
-  /**
-   * The inputs of the kept prompts, and, in their waiting state, the inputs admitted before `from` and promoted since.
-   */
+  /** The inputs of kept prompts, and, as waiting, inputs that were admitted before `from` and promoted since. */
   readonly inputs: ReadonlyArray<InputRow>
   /** The events that hold the content of these rows. */
   readonly events: EventsBySeq

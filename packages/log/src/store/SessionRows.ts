@@ -136,11 +136,7 @@ type Sql = SqlClient.SqlClient
 /** LIKE ignores the case of these letters alone. */
 const folded = (text: string) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 
-interface PromptsRow {
-  readonly rowid: number
-  readonly session: number
-  readonly prompts: Uint8Array
-}
+type PromptsRow = { readonly rowid: number; readonly session: number; readonly prompts: Uint8Array }
 
 /** Blocks per query. */
 const portion = 32

@@ -55,10 +55,7 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
       sessionID: SessionID,
       messageID: MessageID
     ) => Effect.Effect<TreePlace | undefined, EventUnreadable | LogUnavailable>
-    /**
-     * The messages that a person may mean: the one with this id, else those with this label, else those whose ids begin
-     * or end so. At most 10 of the last.
-     */
+    /** The messages that may be meant: by id, by label, by the beginning or end of an id. At most 10. */
     readonly find: (sessionID: SessionID, reference: string) => Effect.Effect<ReadonlyArray<MessageID>, LogUnavailable>
     /** The work that an activity with this opening continues, before its own first prompts join (RQ-45). */
     readonly continued: (
@@ -107,10 +104,7 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
     ) => Effect.Effect<SessionMetrics, SessionNotFound | LogUnavailable>
     /** The estimated part of `treeUsage`. Reads all steps: for people, never during a turn. */
     readonly treeEstimated: (sessionID: SessionID) => Effect.Effect<Estimated, LogUnavailable>
-    /**
-     * The event with this sequence number, also if retention removed it from the log and rows still need it; undefined if
-     * it no longer exists.
-     */
+    /** The event with this sequence number, also from retention's blocks; undefined if it no longer exists. */
     readonly event: (
       sessionID: SessionID,
       seq: number

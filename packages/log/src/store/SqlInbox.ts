@@ -44,11 +44,7 @@ const room = `coalesce(
  * How many inputs of a session waited when its head was at a place. Whatever changes the number moves the head, so that it is
  * right while the head is there: an inbox with hundreds of inputs is not counted for each admission.
  */
-interface WaitingCount {
-  readonly incarnation: number
-  readonly seq: number
-  readonly waiting: number
-}
+type WaitingCount = { readonly incarnation: number; readonly seq: number; readonly waiting: number }
 
 const remembered = 256
 

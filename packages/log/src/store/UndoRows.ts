@@ -1,7 +1,4 @@
-/**
- * Selects what an undo takes back: the last prompt of the history path, and the changes of files that its turns stored.
- * Spec: UN-13, UN-50.
- */
+/** Selects what an undo takes back: the last prompt, and the changes of files of its turns. Spec: UN-13, UN-50. */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect } from "effect"
 import * as HistoryPath from "../domain/HistoryPath.ts"

@@ -1,7 +1,4 @@
-/**
- * Identifies the folder at a path: a folder that is recreated under the same path has another identity. Spec: PM-42,
- * TR-10.
- */
+/** Identifies the folder at a path: a recreated folder has another identity. Spec: PM-42, TR-10. */
 import * as fs from "node:fs/promises"
 
 /**

@@ -1,5 +1,25 @@
 /** Defines the runtime's metrics. A host exports them with any Effect metrics exporter. Spec: specs/architecture.md. */
-import { Metric, MetricBoundaries } from "effect"
+import { Metric, MetricBoundaries, MetricKey, MetricLabel } from "effect"
+
+/** The metrics of a key by the value of a tag, each made once: to tag a metric costs more than to count. */
+const byTag = <Tagged>(tag: string, of: (labels: ReadonlyArray<MetricLabel.MetricLabel>) => Tagged) => {
+  const made = new Map<string, Tagged>()
+  return (value: string): Tagged => {
+    const tagged = made.get(value) ?? of([MetricLabel.make(tag, value)])
+    made.set(value, tagged)
+    return tagged
+  }
+}
+
+const counterBy = (name: string, tag: string) => {
+  const key = MetricKey.counter(name, { incremental: true })
+  return byTag(tag, (labels) => Metric.fromMetricKey(MetricKey.taggedWithLabels(key, labels)))
+}
+
+const gaugeBy = (name: string, tag: string) => {
+  const key = MetricKey.gauge(name)
+  return byTag(tag, (labels) => Metric.fromMetricKey(MetricKey.taggedWithLabels(key, labels)))
+}
 
 /** Durable events appended. */
 export const appends = Metric.counter("daybook_events_appended_total", { incremental: true })
@@ -14,9 +34,10 @@ export const tailLag = Metric.histogram(
   MetricBoundaries.exponential({ start: 1, factor: 4, count: 7 }),
   "events a tail was behind when it woke"
 )
-export const turns = Metric.counter("daybook_turns_total", { incremental: true })
+/** Provider turns, by outcome. */
+export const turnsWith = counterBy("daybook_turns_total", "outcome")
 /** Tokens, by kind. */
-export const tokens = Metric.counter("daybook_tokens_total", { incremental: true })
+export const tokensOf = counterBy("daybook_tokens_total", "kind")
 /** Run time of tool calls in milliseconds, by tool. */
 export const toolTime = Metric.histogram(
   "daybook_tool_duration_ms",
@@ -45,7 +66,8 @@ export const consumerLag = Metric.gauge("daybook_consumer_lag_events")
 /** Events that consumers applied, by consumer. */
 export const consumerEvents = Metric.counter("daybook_consumer_events_total", { incremental: true })
 export const consumerSkipped = Metric.counter("daybook_consumer_skipped_total", { incremental: true })
-export const loopLag = Metric.gauge("daybook_loop_lag_ms")
+/** How late the event loop served its timers, in milliseconds, by quantile of the last fifth of a second. */
+export const loopLagAt = gaugeBy("daybook_loop_lag_ms", "quantile")
 /** Events that retention removed. */
 export const pruned = Metric.counter("daybook_events_pruned_total", { incremental: true })
 export const databaseBytes = Metric.gauge("daybook_database_bytes")

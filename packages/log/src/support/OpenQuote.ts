@@ -33,10 +33,7 @@ const rest = new RegExp(
   "y"
 )
 
-/**
- * The end of a value that opens at the index: the place of its closing quote; "open" if later text may close it; undefined
- * if it is no value of a few lines.
- */
+/** The place of the closing quote of a value; "open" if later text may close it; undefined if it is none. */
 export const closing = (text: string, at: number): number | "open" | undefined => {
   rest.lastIndex = at
   const match = rest.exec(text)

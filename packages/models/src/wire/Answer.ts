@@ -1,7 +1,7 @@
 /**
  * Builds one answer from the pieces that a protocol's reader finds, in whatever order and form they come: joins what comes in
  * pieces, accepts what comes whole, completes each call once, and ends once. Readers know their protocol; this knows the runtime's
- * parts. Spec: MD-90..MD-96 in specs/models.md.
+ * parts. Spec: MD-90..MD-96, MD-784..MD-786 in specs/models.md.
  *
  *   reader: text / reasoning / call / usage / finish ...  ->  parts: start, delta, end, tool-call, finish | error
  */
@@ -52,9 +52,8 @@ const reasons: ReadonlyArray<readonly [Response.FinishReason, RegExp]> = [
   ["pause", /^pause_turn$/],
   [
     "content-filter",
-    /^(?:content[_-]filter.*|guardrail_intervened|safety|sensitive|refusal|recitation|blocklist|prohibited_content|spii)$/
-  ],
-  ["content-filter", /^(?:model_armor|image_safety|image_prohibited_content|image_recitation)$/]
+    /^(?:content[_-]filter.*|(?:image_)?(?:safety|recitation|prohibited_content)|sensitive|refusal|blocklist|spii|model_armor|guardrail_\w+)$/
+  ]
 ]
 
 /** Reasons that are errors: the server or the model failed, not the request. */

@@ -1,12 +1,12 @@
 /**
- * Chat completions: the protocol of most servers. Spec: MD-20, MD-24, MD-26, MD-60, MD-80..MD-96, MD-121..MD-126 in
+ * Chat completions: the protocol of most servers. Spec: MD-20, MD-24, MD-26, MD-60, MD-80..MD-96, MD-121..MD-126, MD-788 in
  * specs/models.md.
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Predicate } from "effect"
 import type { Profile } from "../Profiles.ts"
 import { type Answer, usageOf } from "./Answer.ts"
-import { notedOn, resultText, urlOf } from "./History.ts"
+import { notedOn, resultText, substitute, urlOf } from "./History.ts"
 import { count, defined, filled, idOf, type Json, list, many, record, text, wordsOf } from "./Json.ts"
 import { limitOf, type Protocol, type Reader, type WireRequest, type WireTool } from "./Protocol.ts"
 
@@ -62,7 +62,7 @@ const toolOf = (tool: WireTool): ReadonlyArray<Json> =>
       ]
 
 const choiceOf = ({ profile, toolChoice }: WireRequest): unknown => {
-  if (toolChoice !== "none" && !profile.toolChoice) return undefined
+  if (toolChoice === "auto" && !profile.toolChoice) return undefined
   return Predicate.isString(toolChoice) ? toolChoice : { type: "function", function: { name: toolChoice.tool } }
 }
 
@@ -130,10 +130,6 @@ const thoughtsOf = (
   if (form === "reasoning_details") return { [form]: [{ type: "reasoning.text", text: thought }] }
   return { [form]: thought }
 }
-
-/** The thinking to send where it is required and absent. Servers reject an empty one, and models repeat one that never changes. */
-const substitute = (calls: ReadonlyArray<Prompt.ToolCallPart>): string =>
-  calls.length === 0 ? " " : `I call ${[...new Set(calls.map(({ name }) => name))].join(", ")}.`
 
 const callOf = (part: Prompt.ToolCallPart, signature: string | undefined): Json =>
   defined({

@@ -1,6 +1,6 @@
 /**
  * Failures of a request as errors that `classifyError` reads, without keys and addresses' secrets; and the errors that servers
- * report with a success status. Pure. Spec: MD-16, MD-17, MD-19, MD-93 in specs/models.md.
+ * report with a success status. Pure. Spec: MD-16, MD-17, MD-19, MD-93, MD-793 in specs/models.md.
  */
 import * as AiError from "@effect/ai/AiError"
 import { Option, Predicate, Redacted } from "effect"
@@ -50,13 +50,22 @@ export const unsent = (owner: Owner, url: string, cause: unknown): AiError.AiErr
   const refused = refusalIn(cause)
   if (refused !== undefined) return unknown(owner, refused.message, { code: refused.code, message: refused.message })
   const clean = record(cleanCause(owner, cause))
+  const [, proxied] = /Proxy response \((\d+)\)/.exec(JSON.stringify(clean)) ?? []
+  const said = `the proxy answered HTTP ${proxied}`
+  if (proxied !== undefined && Number(proxied) < 500 && proxied !== "429") {
+    const message = proxied === "407" ? `${said}; does its address hold the user and the password?` : said
+    return unknown(owner, message, { code: "proxy_refused", message })
+  }
   return new AiError.HttpRequestError(
     {
       module: owner.provider,
       method,
       reason: "Transport",
       request: requestOf(owner, url),
-      description: text(record(clean["cause"])["message"]) ?? text(clean["message"]) ?? "the connection failed",
+      description:
+        proxied === undefined
+          ? (text(record(clean["cause"])["message"]) ?? text(clean["message"]) ?? "the connection failed")
+          : said,
       cause: clean
     },
     { disableValidation: true }

@@ -4,7 +4,7 @@
 import type * as Prompt from "@effect/ai/Prompt"
 import { Predicate } from "effect"
 import type { Answer, UsageFacts } from "./Answer.ts"
-import { base64Of, notedOn, resultText, urlOf } from "./History.ts"
+import { base64Of, joined, notedOn, resultText, urlOf } from "./History.ts"
 import { count, defined, filled, type Json, many, record, text } from "./Json.ts"
 import type { Protocol, Reader, WireRequest, WireTool } from "./Protocol.ts"
 
@@ -88,9 +88,9 @@ const camel = (id: string): string =>
 
 const plainSchema = (schema: Json): Json => defined({ ...schema, $schema: undefined })
 
-const callingConfig = ({ profile, toolChoice }: WireRequest): Json => {
+const callingConfig = ({ toolChoice }: WireRequest): Json => {
   if (toolChoice === "none") return { mode: "NONE" }
-  if (toolChoice === "auto" || !profile.toolChoice) return { mode: "AUTO" }
+  if (toolChoice === "auto") return { mode: "AUTO" }
   return toolChoice === "required" ? { mode: "ANY" } : { mode: "ANY", allowedFunctionNames: [toolChoice.tool] }
 }
 
@@ -98,15 +98,11 @@ const callingConfig = ({ profile, toolChoice }: WireRequest): Json => {
 
 /** Neighbours of one role are one content; results must answer the calls before them alone. */
 const contentsOf = (messages: ReadonlyArray<Prompt.Message>, signs: boolean): ReadonlyArray<Json> => {
-  const all: Array<{ readonly of: string; readonly role: string; parts: ReadonlyArray<Json> }> = []
-  for (const message of messages) {
-    const parts = partsOf(message, signs)
-    const last = all.at(-1)
-    if (parts.length === 0) continue
-    if (last?.of === message.role) last.parts = [...last.parts, ...parts]
-    else all.push({ of: message.role, role: message.role === "assistant" ? "model" : "user", parts })
-  }
-  return all.map(({ parts, role }) => ({ role, parts }))
+  const all = messages.map((message) => ({ role: message.role, parts: partsOf(message, signs) }))
+  return joined(
+    all.filter(({ parts }) => parts.length > 0),
+    (a, b) => (a.role === b.role ? { ...a, parts: [...a.parts, ...b.parts] } : undefined)
+  ).map(({ parts, role }) => ({ role: role === "assistant" ? "model" : "user", parts }))
 }
 
 const partsOf = (message: Prompt.Message, signs: boolean): ReadonlyArray<Json> => {

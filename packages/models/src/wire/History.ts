@@ -20,7 +20,7 @@ export interface Answers {
   /** Whether the server takes back this call of a hosted tool, with its result. By default it does not. */
   readonly takesHosted?: (call: Prompt.ToolCallPart, result: Prompt.ToolResultPart) => boolean
   /** The answer's parts as the protocol takes them back: reasoning that it does not accept is left out. Called in order. */
-  readonly makeLower?: () => (content: Content) => Content
+  readonly makeLower?: (profile: Profile) => (content: Content) => Content
 }
 
 /** The metadata that a reader noted on a part. */
@@ -33,7 +33,7 @@ export const conversation = (
   names: WireNames,
   { makeLower, takesHosted = () => false }: Answers
 ): ReadonlyArray<Message> => {
-  const lower = makeLower?.() ?? ((content) => content)
+  const lower = makeLower?.(profile) ?? ((content) => content)
   const idOf = makeIds(profile.callIds)
   const renamed = <P extends CallPart>(part: P): P => ({
     ...part,
@@ -144,6 +144,10 @@ const makeIds = ({ exact, length, set }: CallIds) => {
   }
 }
 
+/** The thinking to send where it is required and absent. Servers reject an empty one, and models repeat one that never changes. */
+export const substitute = (calls: ReadonlyArray<Prompt.ToolCallPart>): string =>
+  calls.length === 0 ? " " : `I call ${[...new Set(calls.map(({ name }) => name))].join(", ")}.`
+
 const resultChars = 2_000
 
 export const resultInWords = ({ name, result }: Prompt.ToolResultPart): Prompt.TextPart => {
@@ -179,17 +183,26 @@ const gap = Prompt.assistantMessage({ content: [Prompt.textPart({ text: "I have 
 
 const arranged = (messages: ReadonlyArray<Message>, profile: Profile): ReadonlyArray<Message> => {
   const head = messages.findIndex(({ role }) => role !== "system")
-  const all: Array<Message> = []
-  for (const [index, given] of messages.entries()) {
+  const all = messages.flatMap((given, index) => {
     const isLate = given.role === "system" && head >= 0 && index > head && profile.system !== "anywhere"
     const message = isLate ? updated(given.content) : given
-    const last = all.at(-1)
-    if (last?.role === "tool" && message.role === "user" && profile.answersResults) all.push(gap)
-    const joined = last === undefined ? undefined : join(last, message, profile)
-    if (joined === undefined) all.push(message)
-    else all.splice(-1, 1, joined)
+    return profile.answersResults && messages[index - 1]?.role === "tool" && message.role === "user"
+      ? [gap, message]
+      : [message]
+  })
+  return joined(all, (a, b) => join(a, b, profile))
+}
+
+/** The list with neighbours as one, where `join` makes one of them. */
+export const joined = <A>(all: ReadonlyArray<A>, join: (a: A, b: A) => A | undefined): ReadonlyArray<A> => {
+  const made: Array<A> = []
+  for (const one of all) {
+    const last = made.at(-1)
+    const both = last === undefined ? undefined : join(last, one)
+    if (both === undefined) made.push(one)
+    else made.splice(-1, 1, both)
   }
-  return all
+  return made
 }
 
 /** Two neighbours of one role as one message, where the server wants it. */

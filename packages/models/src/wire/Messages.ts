@@ -3,11 +3,11 @@
  * allow, and mark the prefixes that the cache shares. Spec: MD-20..MD-24, MD-47..MD-49, MD-55..MD-57, MD-62, MD-65 in
  * specs/models.md.
  */
-import type * as Prompt from "@effect/ai/Prompt"
+import * as Prompt from "@effect/ai/Prompt"
 import { Predicate, Record } from "effect"
 import type { RequestSettings } from "@daybook/core/domain/Agent"
 import type { Answer, UsageFacts } from "./Answer.ts"
-import { base64Of, notedOn, resultText, urlOf } from "./History.ts"
+import { base64Of, joined, notedOn, resultText, substitute, urlOf } from "./History.ts"
 import { defined, filled, type Json, list, record, text } from "./Json.ts"
 import { limitOf, type Protocol, type Reader, type WireRequest, type WireTool } from "./Protocol.ts"
 
@@ -21,7 +21,7 @@ const write = (request: WireRequest): Json => {
   const { effort, stop, temperature, topK, topP } = settings
   const thinking = isThinking(request)
   const sampled = !thinking && before47.test(model)
-  const messages = joined(request.messages.flatMap(messageOf))
+  const messages = joined(request.messages.flatMap(messageOf), together)
   const shared = {
     system: request.messages.flatMap((message) =>
       message.role === "system" ? [withMark({ type: "text", text: message.content }, message)] : []
@@ -70,6 +70,8 @@ const choiceOf = ({ toolChoice, tools }: WireRequest, thinking: boolean): Json =
   return toolChoice === "required" ? { type: "any" } : { type: "tool", name: toolChoice.tool }
 }
 
+type Content = Prompt.AssistantMessage["content"]
+
 interface Message {
   readonly role: "user" | "assistant"
   readonly content: ReadonlyArray<Json>
@@ -89,15 +91,8 @@ const messageOf = (message: Prompt.Message): ReadonlyArray<Message> => {
 }
 
 /** Neighbours of one role as one message; results stand before the rest. */
-const joined = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
-  const all: Array<Message> = []
-  for (const message of messages) {
-    const last = all.at(-1)
-    if (last?.role !== message.role) all.push(message)
-    else all.splice(-1, 1, { role: last.role, content: [...last.content, ...message.content] })
-  }
-  return all
-}
+const together = (a: Message, b: Message): Message | undefined =>
+  a.role === b.role ? { ...a, content: [...a.content, ...b.content] } : undefined
 
 /** A cache mark that the caller set. */
 const withMark = (block: Json, part: { readonly options: unknown }): Json => {
@@ -172,6 +167,13 @@ const takesHosted = ({ id, name, params }: Prompt.ToolCallPart, { result }: Prom
 const isSigned = (part: Prompt.ReasoningPart): boolean => {
   const { redactedData, signature, type } = notedOn(part, "anthropic")
   return text(type === "redacted_thinking" ? redactedData : signature) !== undefined
+}
+
+/** An answer with thinking at its beginning, signed or not. */
+const thought = (content: Content): Content => {
+  if (content.some(({ type }) => type === "reasoning")) return content
+  const calls = content.filter((part) => part.type === "tool-call")
+  return [Prompt.reasoningPart({ text: substitute(calls) }), ...content]
 }
 
 /** A history with calls requires tool definitions: if none is offered, those in the history are, as not callable. */
@@ -398,5 +400,6 @@ export const messages: Protocol = {
   whole: ["content"],
   read,
   takesHosted,
-  makeLower: () => (content) => content.filter((part) => part.type !== "reasoning" || isSigned(part))
+  makeLower: (profile) => (content) =>
+    profile.thinking.required ? thought(content) : content.filter((part) => part.type !== "reasoning" || isSigned(part))
 }

@@ -1,6 +1,6 @@
 /**
  * Maps tool names to the wire. Providers accept letters, digits, `_` and `-`. A tool with another name gets an alias; so does
- * an invented name in the history. Pure. Spec: MD-58.
+ * an invented name in the history. Pure. Spec: MD-58, MD-792.
  */
 import * as Tool from "@effect/ai/Tool"
 
@@ -24,7 +24,12 @@ export const freeName = (base: string, length: number, taken: (name: string) => 
  * @param tools what the request offers; provider-defined tools keep their names
  */
 export const wireNames = (tools: ReadonlyArray<Tool.Any>): WireNames => {
-  const plain = (name: string): string => name.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(0, maxLength) || "tool"
+  // Google and Moonshot want a letter first.
+  const plain = (name: string): string =>
+    name
+      .replaceAll(/[^a-zA-Z0-9_-]/g, "_")
+      .replace(/^(?![a-zA-Z_])/, "tool_")
+      .slice(0, maxLength)
   const taken = new Set(tools.map(({ name }) => name))
   const aliases = new Map<string, string>()
   const originals = new Map<string, string>()

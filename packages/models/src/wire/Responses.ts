@@ -1,7 +1,7 @@
 /**
  * OpenAI's Responses API and the servers that speak it. An answer has items that are announced, grow and end. Servers leave out any
  * of these events, their ids and their positions, so an item is found by whatever tells it, and what was not streamed is taken from
- * the events that hold it whole. Spec: MD-14, MD-20, MD-22, MD-49, MD-100..MD-106 in specs/models.md.
+ * the events that hold it whole. Spec: MD-14, MD-20, MD-22, MD-49, MD-100..MD-106, MD-787 in specs/models.md.
  *
  *   output_item.added -> *.delta -> *.done -> output_item.done -> response.completed: each of them may be the only one
  */
@@ -67,8 +67,7 @@ const includedBy = (tool: WireTool): ReadonlyArray<string> => {
   return type.startsWith("web_search") ? ["web_search_call.action.sources"] : []
 }
 
-const choiceOf = ({ profile, toolChoice, tools }: WireRequest): unknown => {
-  if (toolChoice === "none" || !profile.toolChoice) return toolChoice === "none" ? toolChoice : "auto"
+const choiceOf = ({ toolChoice, tools }: WireRequest): unknown => {
   if (Predicate.isString(toolChoice)) return toolChoice
   const hosted = tools.find((tool) => tool._tag === "Hosted")
   const isLocal = tools.some((tool) => tool._tag === "Local" && tool.name === toolChoice.tool)
@@ -237,7 +236,6 @@ const agree = (a: unknown, b: unknown): boolean => a === undefined || b === unde
 /** `response.output_text.delta`: what grows, and whether the event announces it, or holds a piece or the whole. */
 const growth =
   /^response\.(content|output|refusal|reasoning_summary|reasoning|function_call_arguments)(?:_text|_part)?\.(added|delta|done)$/
-type Phase = "added" | "delta" | "done"
 
 /** A response that goes on: it holds no output yet. */
 const going = /^(?:queued|in_progress)$/
@@ -254,8 +252,8 @@ class ResponsesReader {
 
   event(event: Json, name: string): void {
     const type = text(event["type"]) ?? name
-    const [, what, phase] = growth.exec(type) ?? []
-    if (what !== undefined) return this.#grow(what, event, phase === "added" || phase === "done" ? phase : "delta")
+    const [, what, phase = "delta"] = growth.exec(type) ?? []
+    if (what !== undefined) return this.#grow(what, event, phase)
     const item = record(event["item"])
     if (/^response\.(?:completed|incomplete|failed|cancelled|done)$/.test(type)) return this.#end(event, type)
     if (type === "response.output_item.added") return this.#begin(item, markOf(event, item))
@@ -321,7 +319,7 @@ class ResponsesReader {
     if (kind === "hosted") this.#callHosted(item, announced)
   }
 
-  #grow(what: string, event: Json, phase: Phase): void {
+  #grow(what: string, event: Json, phase: string): void {
     const part = record(event["part"])
     const given = event["delta"] ?? event["text"] ?? event["refusal"] ?? part["text"] ?? part["refusal"]
     const words = wordsOf(given) ?? ""
@@ -343,7 +341,7 @@ class ResponsesReader {
    * Receives a text of a part. A part that is not announced goes on where the one before it ended: vLLM gives each piece another
    * position. A whole text may then be that of several parts.
    */
-  #receivePart(item: Item, group: string, index: unknown, words: string, phase: Phase): void {
+  #receivePart(item: Item, group: string, index: unknown, words: string, phase: string): void {
     const name = `${group} ${String(index)}`
     const key = item.parts.get(name) ?? (phase === "added" ? name : blockOf(item, name, words, phase))
     item.parts.set(name, key)
@@ -477,7 +475,7 @@ const streamed = (items: ReadonlyArray<Item>, value: Json): Item | undefined => 
 const receivedOf = (item: Item): string => [...item.received.values()].join("")
 
 /** The block of a part that was not announced. */
-const blockOf = ({ received }: Item, name: string, words: string, phase: Phase): string => {
+const blockOf = ({ received }: Item, name: string, words: string, phase: string): string => {
   if (!name.startsWith("content")) return name
   const last = [...received.keys()].findLast((key) => key.startsWith("content"))
   return last !== undefined && (phase === "delta" || received.get(last) === words) ? last : name

@@ -13,13 +13,15 @@ import type { RequestSettings } from "@daybook/core/domain/Agent"
 import * as ProviderModel from "@daybook/core/model/ProviderModel"
 import * as Limits from "@daybook/core/support/Limits"
 import { onClose } from "@daybook/log/support/Closing"
-import { Answer, type Part } from "./Answer.ts"
+import type { Api, Profile } from "../Profiles.ts"
+import { Answer, type Fault, type Part } from "./Answer.ts"
 import * as Failures from "./Failures.ts"
 import type { Answered, Body } from "./Fetch.ts"
 import { type Frame, Framer, isMark } from "./Frames.ts"
 import { conversation } from "./History.ts"
 import { type Json, objectsIn, record } from "./Json.ts"
 import { type WireNames, wireNames } from "./Names.ts"
+import { typedSchema } from "./Schemas.ts"
 import {
   type Asked,
   endpoint,
@@ -77,13 +79,15 @@ const requestOf = (
   names: WireNames,
   { prompt, responseFormat, toolChoice, tools }: LanguageModel.ProviderOptions
 ): WireRequest => {
-  const some = Predicate.isString(toolChoice) || "tool" in toolChoice ? undefined : toolChoice
+  const some = Predicate.hasProperty(toolChoice, "oneOf") ? toolChoice : undefined
   const offered = tools.filter(({ name }) => some === undefined || some.oneOf.includes(name))
-  const chosen = Predicate.isString(toolChoice) || "tool" in toolChoice ? toolChoice : (toolChoice.mode ?? "auto")
+  const wanted = Predicate.hasProperty(toolChoice, "oneOf") ? (toolChoice.mode ?? "auto") : toolChoice
+  // A choice that the server does not take is left to the model; that calls are forbidden is always said.
+  const chosen = wanted === "none" || options.profile.toolChoice ? wanted : "auto"
   return {
     ...options,
     messages: conversation(prompt, options.profile, names, options.protocol),
-    tools: offered.map((tool) => wireToolOf(tool, names)),
+    tools: offered.map((tool) => wireToolOf(tool, names)).map((tool) => acceptedBy(options.profile, tool)),
     toolChoice: Predicate.isString(chosen) ? chosen : { tool: names.toWire(chosen.tool) },
     format:
       responseFormat.type === "json"
@@ -93,6 +97,9 @@ const requestOf = (
 }
 
 const schemaOf = ({ ast }: { readonly ast: SchemaAST.AST }): Json => record(Tool.getJsonSchemaFromSchemaAst(ast))
+
+const acceptedBy = ({ schemas }: Profile, tool: WireTool): WireTool =>
+  schemas === "typed" && tool._tag === "Local" ? { ...tool, schema: typedSchema(tool.schema) } : tool
 
 const schemas = new WeakMap<Tool.Any, WireTool>()
 
@@ -270,6 +277,21 @@ const pulling = (
   return next
 }
 
+/** What tells the answers of each protocol, when an address is another's. */
+const speakers: ReadonlyArray<readonly [field: string, api: Api, tells: (event: Json) => boolean]> = [
+  ["choices", "openai-compatible", (event) => "choices" in event],
+  ["candidates", "gemini", (event) => "candidates" in event],
+  ["content", "anthropic", ({ type }) => type === "message_start" || type === "message"],
+  ["output", "openai", ({ object, type }) => object === "response" || String(type).startsWith("response.")]
+]
+
+/** Why an event cannot be read, if it is one of another protocol. */
+const foreign = (event: Json, fields: Protocol["whole"]): Fault | undefined => {
+  const [field, api] = speakers.find(([, , tells]) => tells(event)) ?? []
+  const message = `the server sent JSON that is no answer of this api, but one of ${api}: change the provider's api`
+  return field === undefined || fields.includes(field) ? undefined : { code: "not_an_answer", message }
+}
+
 const unreadable = { code: "incomplete_response", message: "the server sent a part of its answer that is not JSON" }
 
 /** Returns a function that gives frames to the reader; `fields` tell an answer that came whole. */
@@ -277,6 +299,8 @@ const framesInto = (answer: Answer, reader: Reader, fields: Protocol["whole"]) =
   const takeEvent = (event: Json, name = ""): void => {
     if (answer.over) return
     const error = answer.finishing ? undefined : Failures.errorIn(event, name)
+    const other = answer.begun ? undefined : foreign(event, fields)
+    if (other !== undefined) answer.stray(other)
     if (error === undefined) reader(event, name)
     else answer.fail(error)
   }
@@ -290,7 +314,8 @@ const framesInto = (answer: Answer, reader: Reader, fields: Protocol["whole"]) =
       first !== undefined &&
       (rest === "" || isMark(rest)) &&
       (objects.length > 1 || Failures.errorIn(first) !== undefined || fields.some((field) => field in first))
-    if (!isAnswer) return answer.breakOff(Failures.notAnAnswer(source))
+    const other = first === undefined ? undefined : foreign(first, fields)
+    if (!isAnswer) return answer.breakOff(other ?? Failures.notAnAnswer(source))
     for (const event of objects) takeEvent(event)
     answer.end(objects.length > 1 || answer.begun)
   }

@@ -1,7 +1,4 @@
-/**
- * Responses that no endpoint makes: refusals before an endpoint, failures of the server, and pages. Spec: HT-3, HT-10,
- * HT-11, HT-502.
- */
+/** Responses that no endpoint makes: refusals, failures of the server, pages. Spec: HT-3, HT-10, HT-11, HT-502. */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import * as HttpApi from "@effect/platform/HttpApi"
 import { HttpApiDecodeError } from "@effect/platform/HttpApiError"

@@ -74,10 +74,7 @@ const wrong = ({ addressOf, wrongToken }: Clients, now: number) =>
   })
 
 /** What endpoints need, and whether their requests count against the rate of the token. */
-interface Need {
-  readonly scope: Access.Scope
-  readonly isRated: boolean
-}
+type Need = { readonly scope: Access.Scope; readonly isRated: boolean }
 
 type Refusal = Access.Forbidden | Access.TooManyRequests | Access.Unauthorized | HttpApiDecodeError
 

@@ -1,7 +1,4 @@
-/**
- * The description of the API: for programs as an OpenAPI document, for people as a page without a script. Spec: HT-2 in
- * specs/http.md.
- */
+/** The description of the API: an OpenAPI document, and a page without a script. Spec: HT-2 in specs/http.md. */
 import { createHash } from "node:crypto"
 import type { OpenAPISpec, OpenAPISpecMethodName, OpenAPISpecOperation } from "@effect/platform/OpenApi"
 import type { JsonSchema } from "@effect/platform/OpenApiJsonSchema"

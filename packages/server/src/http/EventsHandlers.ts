@@ -1,6 +1,4 @@
-/**
- * Answers requests for events: pages, and streams of a session or of all sessions. Spec: HT-40..HT-51 in specs/http.md.
- */
+/** Answers requests for events: pages, and streams of a session or of all. Spec: HT-40..HT-51 in specs/http.md. */
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"

@@ -1,7 +1,4 @@
-/**
- * Listens for HTTP at an address, with bounds on what a client may hold before it has sent a request. Spec: HT-26,
- * HT-38 in specs/http.md, SL-216 in specs/shell.md.
- */
+/** Listens for HTTP, with bounds on clients that have not sent a request. Spec: HT-26, HT-38, SL-216. */
 import { readFile } from "node:fs/promises"
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import { createServer as createSecureServer } from "node:https"

@@ -1,6 +1,4 @@
-/**
- * An HTTP server at 127.0.0.1 whose end ends its connections. Spec: SL-215..SL-219, SL-221, SL-223 in specs/shell.md.
- */
+/** An HTTP server at 127.0.0.1 whose end ends its connections. Spec: SL-215..SL-219, SL-221, SL-223. */
 import { createServer } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import type * as HttpApp from "@effect/platform/HttpApp"
@@ -61,10 +59,7 @@ const asked = (request: HttpServerRequest.HttpServerRequest): RequestHead => ({
   tokens: new URLSearchParams(request.url.slice(request.url.split("?", 1)[0]?.length)).getAll("token")
 })
 
-/**
- * What every response has: nothing is stored, no other page shows or reads it, no address leaves with a link, and a page
- * loads only what its own policy permits.
- */
+/** The headers of every response: not stored, not embedded, no referrer, only what its policy permits. */
 export const headers = (policy: string) => ({
   "cache-control": "no-store",
   "content-security-policy": policy,

@@ -1,6 +1,6 @@
 /**
  * Answers requests about the server: its health, its metrics, its machine, and searches. Spec: HT-39, HT-55, HT-56,
- * HT-540, HT-541 in specs/http.md.
+ * HT-540, HT-541, HT-780 in specs/http.md.
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Effect, Metric, MetricKeyType, type MetricPair, MetricState, Option } from "effect"
@@ -11,6 +11,7 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { StatsReport } from "@daybook/log/domain/StoreStats"
 import { EventLog, type LogUnavailable, type SessionNotFound } from "@daybook/log/log/EventLog"
 import type { Search } from "@daybook/log/search/Search"
+import * as Metrics from "@daybook/log/support/Metrics"
 import { refusedQuery } from "./Answers.ts"
 import * as Streams from "./Streams.ts"
 
@@ -210,9 +211,10 @@ export const serverLayer = (version: string) =>
           Effect.gen(function* () {
             const refused = refusedQuery({ method: "GET", path: "/health" }, url)
             if (refused !== undefined) return yield* refused
-            if (yield* begun) return { status: "draining" as const, version }
+            const lagMs = Math.round((yield* Metric.value(Metrics.loopLagAt("0.5"))).value)
+            if (yield* begun) return { status: "draining" as const, version, lagMs }
             yield* Effect.flatten(writable)
-            return { status: "ok" as const, version }
+            return { status: "ok" as const, version, lagMs }
           })
         )
         .handle("serverMetrics", () => ofProcess(version))

@@ -1,7 +1,4 @@
-/**
- * Answers requests about sessions by the verbs of the facade. Spec: HT-1, HT-12, HT-13, HT-27, HT-37, HT-69, HT-504 in
- * specs/http.md.
- */
+/** Answers requests about sessions by the facade's verbs. Spec: HT-1, HT-12, HT-13, HT-27, HT-37, HT-69, HT-504. */
 import { createHash } from "node:crypto"
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Deferred, Duration, Effect, Fiber, Option, type Scope } from "effect"

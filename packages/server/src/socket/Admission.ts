@@ -26,10 +26,7 @@ export interface Lane {
   readonly enter: (key: string, options?: { readonly always: boolean }) => Effect.Effect<LanePlace | undefined>
 }
 
-interface Turn {
-  readonly come: Deferred.Deferred<void>
-  gone: boolean
-}
+type Turn = { readonly come: Deferred.Deferred<void>; gone: boolean }
 
 /** `limit` bounds the places that wait behind the current one. */
 export const makeLane = (limit: number): Lane => {
@@ -158,9 +155,7 @@ const bring = Effect.fn("Admission.bring")(function* (admission: Admission, sess
   return yield* sessions.get(session.id)
 })
 
-/**
- * Admits the request, or finds its earlier admission. The prompt is on disk when this returns, and its session is woken.
- */
+/** Admits the request, or finds its earlier admission. Then the prompt is on disk and its session woken. */
 export const admit = Effect.fn("Admission.admit")(function* (
   admission: Admission
 ): Effect.fn.Return<Admitted, Refused> {

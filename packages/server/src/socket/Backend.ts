@@ -89,10 +89,7 @@ export const fromContext = (
 const firstWindow = 64
 const window = 512
 
-/**
- * The last matching event up to `seq` that retention did not remove, or undefined. Searches backwards, so the cost is the
- * distance, not the length of the session.
- */
+/** The last matching event up to `seq`, or undefined. Searches backwards: the cost is the distance. */
 const lastBefore = Effect.fnUntraced(function* (
   { log }: Backend,
   sessionID: SessionID,

@@ -219,10 +219,7 @@ export const resolveCwd: (options: ResolveCwd) => Effect.Effect<ResolvedCwd, Cwd
   }
 )
 
-/**
- * Fails if the path no longer leads to the resolved folder. Call it when the folder is used; code that opens files must
- * notice later swaps.
- */
+/** Fails if the path no longer leads to the resolved folder. Call it when the folder is used. */
 export const recheckCwd: (root: string, resolved: ResolvedCwd) => Effect.Effect<void, CwdRefused> = Effect.fn(
   "Cwd.recheck"
 )(function* (root, resolved) {

@@ -15,10 +15,7 @@ export interface Drainer {
   readonly close: Effect.Effect<void>
   /** Sessions in which something waits or runs. */
   readonly busy: Effect.Effect<ReadonlyArray<SessionID>>
-  /**
-   * Completes with the reason once a waiting prompt of the session cannot begin, immediately if the last attempt
-   * failed.
-   */
+  /** Completes with the reason once a waiting prompt cannot begin, at once if the last attempt failed. */
   readonly stuck: (sessionID: SessionID) => Effect.Effect<Refused>
 }
 

@@ -1,7 +1,4 @@
-/**
- * Listens on a Unix socket and makes a connection for each client, up to a limit. `SocketPath.ts` owns the path and its
- * permissions. Spec: SO-60..SO-77 in specs/socket.md.
- */
+/** Listens on a Unix socket and makes a connection for each client, up to a limit. Spec: SO-60..SO-77. */
 import { createServer, type Server, type Socket } from "node:net"
 import {
   Cause,
@@ -62,10 +59,7 @@ const finishWithin = "5 seconds"
 const gone = () => new ConnectionClosed({ message: "the connection is closed" })
 
 /** A text to write, or the end of writing (undefined). */
-interface Job {
-  readonly text: string | undefined
-  readonly settle: (written: boolean) => void
-}
+type Job = { readonly text: string | undefined; readonly settle: (written: boolean) => void }
 
 /** Writes the texts of one socket one at a time, so that its buffer never holds more than one. */
 const makeWriter = (socket: Socket) => {
@@ -266,10 +260,7 @@ const bind = (
       )
   )
 
-/**
- * Listens until the scope closes. Each connection is handled in its own fiber, and finished when `handle` ends. The end
- * of the scope interrupts the remaining handlers.
- */
+/** Listens until the scope closes. Each connection has a fiber, and is finished when `handle` ends. */
 export const listen: <R>(
   options: ListenOptions,
   handle: (connection: Connection) => Effect.Effect<void, never, R>

@@ -19,10 +19,7 @@ import type * as Wire from "./Wire.ts"
 import type { Frame } from "./Wire.ts"
 
 /** A row, and the event that it came from. */
-interface Cursor {
-  readonly row: string
-  readonly event: SessionEvent
-}
+type Cursor = { readonly row: string; readonly event: SessionEvent }
 
 const unknownRow = (row: string) =>
   new Refused({ code: "ENOENT", message: `there is no row "${row}" in the events of this session` })

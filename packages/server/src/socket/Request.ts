@@ -228,10 +228,7 @@ export const isRunID = Schema.is(RunID)
 /** Rejects invalid UTF-8 and keeps a byte order mark, which JSON does not allow. */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
-/**
- * A line that is not a valid request: the code for programs, the sentence for people, and the request's id if it has
- * one.
- */
+/** A line that is not a valid request: code for programs, sentence for people, the request's id if any. */
 export class WireError extends Schema.TaggedError<WireError>()("WireError", {
   code: ErrorCode,
   message: Schema.String,

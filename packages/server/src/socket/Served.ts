@@ -152,7 +152,7 @@ const status = Effect.fn("Served.status")(function* (
       })
     }
   }
-  const lag = yield* Metric.value(Metric.tagged(Metrics.loopLag, "quantile", "0.99"))
+  const lag = yield* Metric.value(Metrics.loopLagAt("0.99"))
   return {
     type: "status",
     ...(id === undefined ? {} : { id }),

@@ -49,10 +49,7 @@ export type SessionItem = typeof SessionItem.Type
 
 /** A frame for a client. Types and fields may be added: a client ignores those that it does not know. */
 export const RunFrame = Schema.Union(
-  /**
-   * The prompt waits. With `run` it is on disk; without, it is not admitted yet, because its session first moves to
-   * another folder or model.
-   */
+  /** The prompt waits. With `run` it is on disk; without, its session first moves to another folder or model. */
   Schema.Struct({ type: Schema.Literal("queued"), id: optional(Schema.String), run: optional(RunID) }),
   Schema.Struct({ type: Schema.Literal("start"), ...ofRun, model: optional(Schema.String) }),
   Schema.Struct({ type: Schema.Literal("delta"), id: optional(Schema.String), run: RunID, text: Schema.String }),
@@ -203,10 +200,7 @@ export const deltaTexts = (text: string): ReadonlyArray<string> => {
 
 const fits = (line: string): boolean => line.length * 3 <= maxLineBytes || Buffer.byteLength(line) <= maxLineBytes
 
-/**
- * The frame as one line, with its end. A frame that is too long has its texts shortened as needed and is marked
- * `truncated`; the whole text is in the session's files.
- */
+/** The frame as one line. A frame that is too long has shortened texts and is marked `truncated`. */
 export const encodeFrame = (frame: Frame): string => {
   const line = JSON.stringify(frame)
   if (fits(line)) return `${line}\n`

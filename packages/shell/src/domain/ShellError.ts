@@ -1,7 +1,4 @@
-/**
- * What can go wrong with a live shell, as values that a caller can act on. No message contains a secret.
- * Spec: SL-1 in specs/shell.md.
- */
+/** What can go wrong with a live shell. No message contains a secret. Spec: SL-1 in specs/shell.md. */
 import { ShellCloseReason } from "@daybook/log/events/LiveShellEvents"
 import { Schema } from "effect"
 

@@ -1,7 +1,4 @@
-/**
- * Asks a host of live shells over its socket. A connection that ends, and an answer that is none, are `HostLost`.
- * Spec: SL-172, SL-173 in specs/shell.md.
- */
+/** Asks a host of live shells over its socket. An ended connection is `HostLost`. Spec: SL-172, SL-173. */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import * as RpcClient from "@effect/rpc/RpcClient"
 import type { RpcClientError } from "@effect/rpc/RpcClientError"

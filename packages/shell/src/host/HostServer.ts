@@ -119,10 +119,7 @@ export interface HostServer {
   readonly idle: Effect.Effect<void>
 }
 
-interface Running {
-  readonly stop: Deferred.Deferred<void>
-  readonly input: Mailbox.Mailbox<string> | undefined
-}
+type Running = { readonly stop: Deferred.Deferred<void>; readonly input: Mailbox.Mailbox<string> | undefined }
 
 /** Runs commands for calls that name them. */
 const makeExec = (shells: Shells.Shells["Type"]) => {

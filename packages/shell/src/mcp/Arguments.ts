@@ -142,10 +142,7 @@ const common: ReadonlySet<string> = new Set([
   "checkpoint_ignores"
 ])
 
-/**
- * The target of a creation. A field of another transport is refused: a command that is meant for a host must not run on
- * this machine.
- */
+/** The target of a creation. A field of another transport is refused: the command is not for this machine. */
 export const targetOf = (given: Create): Effect.Effect<Target, InvalidOption> => {
   const names = fields[given.transport]
   const own = Object.entries(given).filter(([name]) => !common.has(name))

@@ -1,6 +1,4 @@
-/**
- * The tools of the MCP server: what a client is told about each, and what it does. Spec: SL-120..SL-122 in specs/shell.md.
- */
+/** The tools of the MCP server: their descriptions and their work. Spec: SL-120..SL-122 in specs/shell.md. */
 import { Effect, JSONSchema, Schema } from "effect"
 import { JsonRecord } from "@daybook/log/domain/Values"
 import { Checkpoint, Checkpointed, Restored } from "../checkpoint/Checkpoints.ts"

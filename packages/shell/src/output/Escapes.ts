@@ -1,6 +1,4 @@
-/**
- * Bytes of a terminal's stream to plain text: decoded across chunks, without terminal sequences. Spec: SL-30..SL-33.
- */
+/** Bytes of a terminal to plain text: decoded across chunks, without terminal sequences. Spec: SL-30..SL-33. */
 import { isUtf8 } from "node:buffer"
 
 // Decodes one stream as UTF-8 across chunk borders; other bytes become U+FFFD, except the 8-bit forms of terminal

@@ -155,11 +155,7 @@ interface Part {
   readonly text: string
 }
 
-interface CappedLines {
-  readonly text: string
-  readonly linesKept: number
-  readonly charactersKept: number
-}
+type CappedLines = { readonly text: string; readonly linesKept: number; readonly charactersKept: number }
 
 class LineCap {
   private readonly limit: number

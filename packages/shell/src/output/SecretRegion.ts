@@ -54,10 +54,7 @@ const blocks: ReadonlyArray<Block> = [
 const anyBegin = /-----BEGIN |\$ANSIBLE_VAULT;|Private-Lines:|name["']?:|login[ \t]/
 
 /** `open`: the block may continue after the text. */
-interface End {
-  readonly at: number
-  readonly open: boolean
-}
+type End = { readonly at: number; readonly open: boolean }
 
 const blockEnd = ({ body, wholeLines }: Block, text: string, index: number): End => {
   body.lastIndex = index
@@ -116,10 +113,7 @@ export interface RegionOptions {
   readonly broken: (text: string, from: number) => Hint | undefined
 }
 
-/**
- * The end of the lines from `start` that have to be searched together; undefined if more text is needed. An end that is
- * not the end of a line is a limit.
- */
+/** The end of the lines from `start` that are searched together; undefined if more text is needed. */
 export const endOfLines = (
   text: string,
   start: number,

@@ -58,10 +58,7 @@ export interface VisibleLine {
   readonly commands: ReadonlyArray<VisibleCommand>
   /** Why commands may run that are not listed. */
   readonly hidden: ReadonlyArray<string>
-  /**
-   * Commands that may run: of a wrapper's arguments, of texts in a line that executes unseen text, of a line that cannot be
-   * parsed.
-   */
+  /** Commands that may run: of a wrapper's arguments, of unseen text, of a line that cannot be parsed. */
   readonly possible: ReadonlyArray<ReadonlyArray<string>>
 }
 

@@ -182,10 +182,7 @@ const make = Effect.fnUntraced(function* (
   }
 })
 
-/**
- * Records in an existing session, which one process at a time uses for its shells. Shells that an earlier process left open
- * in it are closed as `lost` with the first fact.
- */
+/** Records in an existing session. Shells that an earlier process left open are closed as `lost` first. */
 export const inSession = (sessionID: SessionID): Effect.Effect<ShellRecord["Type"], never, EventLog> =>
   Effect.flatMap(EventLog, (log) => {
     // Read once: after a failed append, the shells of this process may be in the log.

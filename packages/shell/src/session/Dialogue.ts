@@ -27,17 +27,9 @@ const nothing = Buffer.alloc(0)
 /** Marks that may still come: of a command, its end, a question for it, and notes. An interrupt can take each of them. */
 const mostMarks = 8
 
-interface Mark {
-  readonly text: Buffer
-  readonly kind: "begin" | "end" | "note"
-  readonly token: string
-}
+type Mark = { readonly text: Buffer; readonly kind: "begin" | "end" | "note"; readonly token: string }
 
-interface Match {
-  readonly mark: Mark
-  readonly start: number
-  readonly end: number
-}
+type Match = { readonly mark: Mark; readonly start: number; readonly end: number }
 
 /** The first of the marks in the bytes. */
 const firstOf = (bytes: Buffer, marks: ReadonlyArray<Mark>): Match | undefined => {

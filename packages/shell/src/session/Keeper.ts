@@ -1,7 +1,4 @@
-/**
- * Runs the keeper of a live shell: asks it to signal the shell's processes, and waits until it has. Spec: SL-16..SL-19 in
- * specs/shell.md.
- */
+/** Runs a live shell's keeper: asks it to signal processes, and waits until it has. Spec: SL-16..SL-19. */
 import { Deferred, Effect, Exit as Outcome, Fiber, type Scope } from "effect"
 import { pause } from "@daybook/core/child/ShellProcess"
 import { TransportFailed } from "../domain/ShellError.ts"

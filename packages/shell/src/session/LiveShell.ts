@@ -141,10 +141,7 @@ const aheadOf = (answer: string): number => {
   return Number.isInteger(time) ? time - hundredths() : 0
 }
 
-interface StartedShell {
-  readonly dialect: Dialect
-  readonly pid: number
-}
+type StartedShell = { readonly dialect: Dialect; readonly pid: number }
 
 /** Reads what the bootstrap prints. */
 const makeGreeting = (mark: string, found: (started: StartedShell) => void) => {

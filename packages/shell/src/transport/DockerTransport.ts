@@ -78,10 +78,7 @@ const saidBy = ({ stderr, stdout }: Answer): string => {
   return redactSecrets(line.trim().slice(0, 300)) || "the client said nothing"
 }
 
-interface ContainerState {
-  readonly id: string
-  readonly startedAt: string
-}
+type ContainerState = { readonly id: string; readonly startedAt: string }
 
 /** Finds a running container by name or id. */
 const find = Effect.fnUntraced(function* (client: Docker, container: string) {

@@ -40,10 +40,7 @@ export interface Program {
 /** Runs programs in one place. The scope of the transport holds what they share, such as the connection. */
 export interface Transport {
   readonly name: "local" | "ssh" | "docker"
-  /**
-   * Runs a script with `sh -c`. The scope's end closes the streams and ends a local process; a `Keeper` ends the others. It
-   * runs outside of a shell's sandbox.
-   */
+  /** Runs a script with `sh -c`, outside of a shell's sandbox. The scope's end closes the streams. */
   readonly run: (script: string) => Effect.Effect<Program, TransportFailed, Scope.Scope>
   /** Runs the script that becomes the shell: in the sandbox, if there is one; else as `run`. */
   readonly runShell: (script: string) => Effect.Effect<Program, TransportFailed, Scope.Scope>

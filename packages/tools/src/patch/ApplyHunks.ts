@@ -10,10 +10,7 @@ import type { Hunk } from "./Patch.ts"
 
 // Finds the lines of hunks in a file, with bounded work, so that no patch blocks the process.
 
-/**
- * How two lines are compared: exactly, without trailing blanks, by characters that look alike, also by any blanks, or
- * without leading and trailing blanks.
- */
+/** How two lines are compared: exactly, without trailing blanks, by look, by any blanks, or trimmed. */
 type Tolerance = "exact" | "end" | Nearness | "around"
 
 const reduce: Readonly<Record<Tolerance, (line: string) => string>> = {
@@ -149,10 +146,7 @@ const anchorPlaces = (search: Search, anchors: ReadonlyArray<string>): Either.Ei
   })
 
 /** Where a hunk goes, and whether its lines are only near those of the file. */
-interface HunkPlace {
-  readonly at: number
-  readonly isNear: boolean
-}
+type HunkPlace = { readonly at: number; readonly isNear: boolean }
 
 const exactly = (at: number): HunkPlace => ({ at, isNear: false })
 

@@ -1,7 +1,4 @@
-/**
- * Parses a patch into file changes, or reports an error with its line. `ApplyHunks.ts` matches hunks against files.
- * Pure. Spec: TO-71, TO-113.
- */
+/** Parses a patch into file changes, or reports an error with its line. Pure. Spec: TO-71, TO-113. */
 import { Data, Either, Schema } from "effect"
 
 /** Maximum size of a patch, in bytes of UTF-8. */
@@ -10,10 +7,7 @@ export const maximumPatchBytes = 1024 * 1024
 const maximumPatchFiles = 100
 
 /** One line of a hunk: kept, removed or added. */
-interface HunkLine {
-  readonly kind: "keep" | "remove" | "add"
-  readonly text: string
-}
+type HunkLine = { readonly kind: "keep" | "remove" | "add"; readonly text: string }
 
 /** Consecutive lines to find in a file and change. */
 export interface Hunk {

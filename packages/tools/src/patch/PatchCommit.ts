@@ -82,10 +82,7 @@ export type Step = { readonly change: number; readonly target: Target } & (
 /** A step with the paths of its file and of its temporary files, through their folder's descriptor. */
 export type PreparedStep = Step & { readonly real: string; readonly temporary: string; readonly original: string }
 
-interface CommitOptions {
-  readonly io: FileOperations
-  readonly hold: LocationFiles["Type"]["hold"]
-}
+type CommitOptions = { readonly io: FileOperations; readonly hold: LocationFiles["Type"]["hold"] }
 
 /** A commit in progress, and what it has created so far. */
 export interface Commit extends CommitOptions {
@@ -308,10 +305,7 @@ const stateLines = (
   return [...applied, ...unchanged]
 }
 
-/**
- * Undoes the steps that were done, then fails: with the type of the cause if no file is changed, else with
- * `patch.partial` and the state of each file.
- */
+/** Undoes the done steps, then fails with the cause, or with `patch.partial` and the state of each file. */
 const rollBack = Effect.fnUntraced(function* (
   commit: Commit,
   steps: ReadonlyArray<Step>,

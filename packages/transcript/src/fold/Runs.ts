@@ -1,7 +1,4 @@
-/**
- * Folds runs: from the start of an activity to its end, with its text. Pure. Spec: FI-20..FI-22, FI-30..FI-33 in
- * specs/files.md (FR-7, FR-9, FL-6, DC-3, DC-18).
- */
+/** Folds runs: an activity from start to end, with its text. Pure. Spec: FI-20..FI-22, FI-30..FI-33. */
 import { isAnswerProblem } from "@daybook/log/domain/AnswerProblem"
 import { modelText, type Prompt, type StoredError } from "@daybook/log/domain/Values"
 import type { EventOfType } from "@daybook/log/events/SessionEvents"

@@ -1,7 +1,4 @@
-/**
- * Folds changes of the session outside of its runs, and what it spends. Pure. Spec: FI-23..FI-25, FI-35 in
- * specs/files.md (FL-4, FL-5).
- */
+/** Folds changes of the session outside of its runs, and its spending. Pure. Spec: FI-23..FI-25, FI-35 (FL-4, FL-5). */
 import { withheldText } from "@daybook/log/domain/Message"
 import { modelText, type Tokens } from "@daybook/log/domain/Values"
 import type { EventOfType } from "@daybook/log/events/SessionEvents"

@@ -1,7 +1,4 @@
-/**
- * Folds steps and their tool calls: an assistant row when a step ends, then a row for each result in call order. Pure.
- * Spec: FI-26..FI-29 in specs/files.md (FL-4, FL-5).
- */
+/** Folds steps: an assistant row at a step's end, then a row for each result. Pure. Spec: FI-26..FI-29 (FL-4, FL-5). */
 import { modelText, type StoredError } from "@daybook/log/domain/Values"
 import type { EventOfType } from "@daybook/log/events/SessionEvents"
 import { type Block, timeText } from "../row/Rows.ts"

@@ -1,7 +1,4 @@
-/**
- * A request that the model was shown, as blocks of text, and the difference between two requests. Pure. Spec: IP-13 in
- * specs/http.md.
- */
+/** A request that the model was shown, as blocks of text, and the difference between two. Pure. Spec: IP-13. */
 import type { ShownRequest } from "@daybook/core/request/Recorded"
 import { diffArrays, diffLines } from "diff"
 

@@ -1,7 +1,4 @@
-/**
- * Folds the events of a session into its timeline, its spending, its context epochs and its requests, in one pass. Pure.
- * Spec: IP-11 in specs/http.md.
- */
+/** Folds a session's events into timeline, spending, context epochs and requests, in one pass. Pure. Spec: IP-11. */
 import type { EventIn, EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
 
 import type { Budget, Tokens } from "@daybook/log/domain/Values"
@@ -319,10 +316,7 @@ export class Story {
   }
 }
 
-interface Node {
-  readonly id: string
-  readonly parentID?: string
-}
+type Node = { readonly id: string; readonly parentID?: string }
 
 /** Deeper branches are not indented further. */
 const deepest = 12

@@ -1,7 +1,4 @@
-/**
- * How numbers and times are written, why a run ended, and how characters are shown that would hide or reorder text. Pure.
- * Spec: IP-10, IP-30 in specs/http.md.
- */
+/** How numbers and times are written, why a run ended, and how hidden characters show. Pure. Spec: IP-10, IP-30. */
 import { problemOfActivity, problemWords } from "@daybook/log/domain/AnswerProblem"
 import type { Session } from "@daybook/log/domain/Message"
 

@@ -167,10 +167,7 @@ const textsOf = ({ event }: Entry): ReadonlyArray<string | undefined> => {
 
 const literal = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`)
 
-interface SearchResult {
-  readonly entries: Array<Entry>
-  searched: number
-}
+type SearchResult = { readonly entries: Array<Entry>; searched: number }
 
 /** One text to find; remembers what was searched, so that each entry is searched once. */
 export class Filter {

@@ -1,7 +1,4 @@
-/**
- * The page of live shells: their list beside what the chosen one ran, live. Events arrive one by one; the page is drawn once a
- * frame. Spec: SL-224..SL-229 in specs/shell.md.
- */
+/** The page of live shells: their list, and what the chosen one ran, drawn once a frame. Spec: SL-224..SL-229. */
 import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks"
 import { isShellEvent } from "@daybook/shell/record/ShellList"
 import { agoText, visible } from "../fold/Words.ts"

@@ -1,8 +1,4 @@
-/**
- * The stored events of a session by sequence number, read in pages when they come into view, and each event as a line. Keeps the
- * pages used last.
- * Spec: IP-16 in specs/http.md.
- */
+/** The stored events of a session, read in pages when they come into view; keeps recent pages. Spec: IP-16. */
 import { signal } from "@preact/signals"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { Api } from "../net/Api.ts"

@@ -1,7 +1,4 @@
-/**
- * The sessions of the server and whether they work, kept up to date by the feed of all sessions. Spec: IP-7 in
- * specs/http.md.
- */
+/** The sessions of the server and whether they work, kept current by the feed of all sessions. Spec: IP-7. */
 import { signal } from "@preact/signals"
 import type { OpenPermission } from "@daybook/api/group/WorkApi"
 import type { PendingQuestion } from "@daybook/core/domain/Question"

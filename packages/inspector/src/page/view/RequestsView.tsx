@@ -1,6 +1,4 @@
-/**
- * What the model was shown, beside what it answered, and what changed since the turn before; the context epochs. Spec: IP-13 in specs/http.md.
- */
+/** What the model was shown, what it answered, what changed since the last turn; the context epochs. Spec: IP-13. */
 import { useEffect, useMemo, useState } from "preact/hooks"
 import type { Message } from "@daybook/log/domain/Message"
 import { type Block, type BlockChange, blocksOf, changesOf, type EncodedRequest } from "../fold/RequestBlocks.ts"

@@ -16,10 +16,7 @@ import { SpendingView } from "./SpendingView.tsx"
 import { TimelineView } from "./TimelineView.tsx"
 import { TreeView } from "./TreeView.tsx"
 
-interface Choices {
-  readonly agents: ReadonlyArray<string>
-  readonly models: ReadonlyArray<string>
-}
+type Choices = { readonly agents: ReadonlyArray<string>; readonly models: ReadonlyArray<string> }
 
 /** The agents and models that the server offers in the session's folder; none if it does not say. */
 const offered = async ({ api }: OpenSession, { location }: Session): Promise<Choices> => {

@@ -1,7 +1,4 @@
-/**
- * A list of which only the visible part exists in the document. Rows may have any height: they are measured. Spec: IP-17 in
- * specs/http.md.
- */
+/** A list of which only the visible part is in the document; rows are measured. Spec: IP-17 in specs/http.md. */
 import {
   elementScroll,
   measureElement,

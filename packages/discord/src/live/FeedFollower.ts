@@ -1,7 +1,4 @@
-/**
- * Follows the events of all sessions into the outbox, and the texts that are being written. Spec: DI-13, DI-17 in
- * specs/discord.md.
- */
+/** Follows the events of all sessions into the outbox, and texts that are being written. Spec: DI-13, DI-17. */
 import { Chunk, Duration, Effect, FiberMap, Stream } from "effect"
 import type { ConnectionError, Item } from "@daybook/client"
 import type { StreamError } from "@daybook/client/Streams"
@@ -97,7 +94,7 @@ export const prepare = Effect.gen(function* () {
 })
 
 /** Follows forever. Fails if the server refuses to be followed. */
-export const follow = Effect.fn("Following.follow")(function* (secrets: ReadonlyArray<string>) {
+export const follow = Effect.fn("FeedFollower.follow")(function* (secrets: ReadonlyArray<string>) {
   const [book, outbox, sender] = [yield* Book, yield* Outbox, yield* Sender]
   const texts = yield* FiberMap.make<string>()
   const grow = (session: SessionID, since: number) =>

@@ -1,14 +1,7 @@
 /** Defines the requests to an export thread, and the messages that it sends unasked. Spec: FI-117..FI-119 in specs/files.md. */
 import { Schema } from "effect"
 import { LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
-import {
-  ExportError,
-  ExportThreadEnded,
-  Finding,
-  RootBusy,
-  RootOfAnotherStore,
-  RootUnusable
-} from "../layout/Errors.ts"
+import { ExportError, ExportThreadEnded, Finding, RootBusy, RootOfAnotherStore, RootUnusable } from "./layout/Errors.ts"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 

@@ -1,7 +1,4 @@
-/**
- * Follows a session: the end of its log, then every later event and delta. The cost of opening does not grow with the session.
- * Spec: SC-502, SC-525 in specs/screen.md.
- */
+/** Follows a session from the end of its log, whatever the length of the session. Spec: SC-502, SC-525. */
 import { Effect, Stream } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Input } from "@daybook/log/domain/Message"
@@ -59,10 +56,7 @@ const end = Effect.fnUntraced(function* (sessionID: SessionID, head: number) {
   return events
 })
 
-/**
- * Deltas from now on, after the deltas of texts that are being written. Over a server, the stream begins with these
- * earlier deltas.
- */
+/** Deltas from now on, after the earlier deltas of open texts. A server's stream begins with these. */
 const deltas = Effect.fnUntraced(function* (sessionID: SessionID) {
   if ((yield* Remote) !== undefined) return { live: (yield* Sessions).live(sessionID), soFar: [] }
   return yield* (yield* EventLog).subscribe({ sessionID })

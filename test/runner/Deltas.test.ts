@@ -1,0 +1,39 @@
+/** The deltas of an answer: what arrives together is published together, and what is heard is what is stored. */
+import { assert, it } from "@effect/vitest"
+import type * as Response from "@effect/ai/Response"
+import { Chunk, Effect, Stream } from "effect"
+import type { LiveEvent } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { runtime, say, scene } from "../support/Harness.ts"
+import { finish } from "../support/ScriptedModel.ts"
+
+type Part = Response.StreamPartEncoded
+
+it.scoped("EX-780: deltas of one text that arrive together are one delta; those of two texts stay apart", () =>
+  Effect.gen(function* () {
+    const { id, model, sessions } = yield* scene()
+    const heard: Array<LiveEvent> = []
+    yield* (yield* EventLog).hear(id, () => (event) => heard.push(event))
+    const text = (id: string, delta: string): Part => ({ type: "text-delta", id, delta })
+    const part = (type: "text-start" | "text-end", id: string): Part => ({ type, id })
+    yield* model.answer(
+      Stream.fromChunks(
+        Chunk.make(part("text-start", "a"), part("text-start", "b")),
+        Chunk.make(text("a", "Hel"), text("a", "lo"), text("b", "and "), text("a", " you"), text("a", ".")),
+        Chunk.make(text("b", "more")),
+        Chunk.make(part("text-end", "a"), part("text-end", "b"), finish())
+      )
+    )
+    yield* say(id, "Begin.", { resume: false })
+    yield* sessions.resume(id)
+    assert.deepStrictEqual(
+      heard.flatMap((event) => (event.type === "session.next.text.delta" ? [event.data.delta] : [])),
+      ["Hello", "and ", " you.", "more"]
+    )
+    const { items } = yield* sessions.messages({ sessionID: id })
+    const answer = items.find(({ type }) => type === "assistant")
+    const texts =
+      answer?.type === "assistant" ? answer.content.flatMap((part) => (part.type === "text" ? [part.text] : [])) : []
+    assert.deepStrictEqual(texts, ["Hello you.", "and more"])
+  }).pipe(Effect.provide(runtime()))
+)
