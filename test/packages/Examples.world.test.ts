@@ -18,6 +18,7 @@ import { join } from "node:path"
 import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
 import { Effect, Redacted } from "effect"
+import { isServer } from "../../packages/models/src/Providers.ts"
 import { type Action, modelServers, start } from "../support/ModelServers.ts"
 import { compile, packages, root, run } from "./support/Packages.ts"
 
@@ -107,10 +108,11 @@ describe("the documentation", () => {
     assert(server !== undefined)
     const model = yield* start(server)
     for (const answer of answers) model.answer(...answer)
-    const { apiKey, baseUrl = "" } = model.provider
+    const { provider } = model
+    assert(isServer(provider) && provider.apiKey !== undefined)
     const env = {
-      ANTHROPIC_BASE_URL: baseUrl,
-      ANTHROPIC_API_KEY: apiKey === undefined ? "" : Redacted.value(apiKey),
+      ANTHROPIC_BASE_URL: provider.baseUrl ?? "",
+      ANTHROPIC_API_KEY: Redacted.value(provider.apiKey),
       DAYBOOK_MODEL: `anthropic/${server.model}`
     }
     return { model, env }
