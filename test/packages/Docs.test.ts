@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { pathToFileURL } from "node:url"
 import { Schema } from "effect"
-import { root } from "./support/Packages.ts"
+import { manifest, root } from "./support/Packages.ts"
 
 const docs = join(root, "docs")
 /** Pages and files that `npm run docs` writes. */
@@ -73,4 +73,19 @@ it("PA-10: the side bar names each page of the site once", async () => {
   const index = join(docs, "reference", "index.md")
   const all = [...pages.filter((page) => page !== index), ...generated.filter((each) => !each.endsWith(".json"))]
   assert.deepStrictEqual([...named].sort(), [...all].sort())
+})
+
+it("PA-13: the packages that the page about installing packs need no others of ours", () => {
+  const [, list = ""] =
+    /^npm pack .* -w=packages\/\{([\w,]+)\}$/m.exec(textOf(join(docs, "guides", "install.md"))) ?? []
+  const packed = list.split(",")
+  assert.includeMembers(packed, ["embedded", "models", "log"])
+  const needed = packed.flatMap((name) => {
+    const { dependencies = {}, peerDependencies = {} } = manifest(join(root, "packages", name))
+    return Object.keys({ ...dependencies, ...peerDependencies }).filter((each) => each.startsWith("@daybook/"))
+  })
+  assert.deepStrictEqual(
+    needed.filter((name) => !packed.includes(name.replace("@daybook/", ""))),
+    []
+  )
 })
