@@ -16,7 +16,7 @@ const appendsAt: ReadonlyArray<readonly [publishers: number, appends: number]> =
 ]
 const rawAppends = 2000
 
-const publish = (publishers: number, appends: number) =>
+export const publish = (publishers: number, appends: number) =>
   Effect.gen(function* () {
     const log = yield* EventLog
     const identifiers = yield* Identifiers

@@ -2,7 +2,7 @@
 import type { Database } from "better-sqlite3"
 import { Effect, Stream } from "effect"
 import { SessionID } from "../packages/log/src/domain/Identifiers.ts"
-import { idColumn, kindHash, rowHash } from "../packages/log/src/log/EventRow.ts"
+import { idColumns, kindHash, rowHash } from "../packages/log/src/log/EventRow.ts"
 import { EventLog } from "../packages/log/src/log/EventLog.ts"
 import { countSound } from "../packages/log/src/log/Page.ts"
 import { median, perSecond } from "./Figures.ts"
@@ -41,7 +41,7 @@ const bare = (db: Database): number => {
   }
 }
 
-const tail = (events: number) =>
+export const tail = (sessionID: SessionID, events: number) =>
   Effect.flatMap(EventLog, (log) =>
     log.tail({ sessionID }).pipe(
       Stream.take(events),
@@ -64,7 +64,7 @@ const read = Effect.gen(function* () {
 const verifying = (db: Database): number => {
   const rows = db
     .prepare<[], { readonly type: string; readonly seq: number; readonly created: number } & Stored>(
-      `SELECT e.seq, ${idColumn}, e.created, e.checksum, e.data, t.name AS type
+      `SELECT e.seq, ${idColumns.sqlite}, e.created, e.checksum, e.data, t.name AS type
        FROM event e JOIN event_type t ON t.type = e.type WHERE e.session = 1 LIMIT 20000`
     )
     .all()
@@ -125,7 +125,7 @@ export const measure = async (directory: string, events: number, rounds: number)
     Effect.gen(function* () {
       for (let round = 0; round < rounds; round++) {
         bareRates.push(yield* timed(Effect.sync(() => bare(db))))
-        tailRates.push(yield* timed(tail(events)))
+        tailRates.push(yield* timed(tail(sessionID, events)))
         const before = process.cpuUsage()
         readRates.push(yield* timed(read))
         const { system, user } = process.cpuUsage(before)

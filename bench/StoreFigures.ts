@@ -6,6 +6,8 @@ import * as FanOut from "./FanOut.ts"
 import { type Figure, quantile } from "./Figures.ts"
 import * as Formats from "./Formats.ts"
 import * as Opening from "./Opening.ts"
+import { postgresPrograms } from "../test/support/PostgresServer.ts"
+import * as Postgres from "./Postgres.ts"
 import * as Pruning from "./Pruning.ts"
 import * as Replay from "./Replay.ts"
 import * as Search from "./Search.ts"
@@ -38,6 +40,27 @@ export const append = async ({ directory, rounds }: Options): Promise<ReadonlyAr
     { name: "append, 32 publishers beside 32 that are refused", value: found.besideRefused.rate, unit: "per second" },
     { name: "the same, against 32 alone", value: found.besideRefused.againstAlone, unit: "x" },
     { name: "the same, against 32 beside 32 healthy others", value: found.besideRefused.againstOthers, unit: "x" }
+  ]
+}
+
+export const postgres = async ({ directory, quick, rounds }: Options): Promise<ReadonlyArray<Figure>> => {
+  // A machine without a server has no figures.
+  if (postgresPrograms() === undefined) return []
+  const share = quick ? 4 : 1
+  const amounts = { together: 12_800 / share, alone: 2_000 / share, events: 40_000 / share, wakes: 400 / share }
+  const found = await Postgres.measure(directory, amounts, rounds)
+  return [
+    { name: "PostgreSQL: raw unnest insert of 64 rows a transaction", value: found.raw64, unit: "per second" },
+    { name: "PostgreSQL: append, 64 publishers", value: found.ours64, unit: "per second" },
+    { name: "PostgreSQL: the same, against raw", value: found.ratio64, unit: "x", bar: atLeast(0.7) },
+    { name: "PostgreSQL: raw insert of a row, p50", value: found.rawP50, unit: "ms" },
+    { name: "PostgreSQL: append, 1 publisher, p50", value: found.oursP50, unit: "ms" },
+    { name: "PostgreSQL: the same, above raw", value: found.over, unit: "ms", bar: atMost(0.5) },
+    { name: "PostgreSQL: raw replay, paged SELECT + JSON.parse", value: found.rawReplay, unit: "per second" },
+    { name: "PostgreSQL: replay, tail", value: found.replay, unit: "per second" },
+    { name: "PostgreSQL: the same, against raw", value: found.replayRatio, unit: "x", bar: atLeast(0.7) },
+    { name: "PostgreSQL: a tail on another node, p50 after the commit", value: found.wakeP50, unit: "ms" },
+    { name: "PostgreSQL: the same, p99", value: found.wakeP99, unit: "ms", bar: atMost(20) }
   ]
 }
 

@@ -193,7 +193,7 @@ const measureOne = async (side: Side, directory: string, load: Load, run?: strin
   }
 }
 
-/** Measures the floor and Daybook, each in a fresh process, after a round that warms it up. */
+/** Measures the floor and Daybook, each in a fresh process, after a round of the same size: a server lives long. */
 export const measure = async (cache: string, directory: string, load: Load) => {
   const model = await startModel(load.tokens, everyMillis)
   const folder = mkdtempSync(join(directory, "streams-"))
@@ -202,7 +202,7 @@ export const measure = async (cache: string, directory: string, load: Load) => {
     for (const kind of ["floor", "ours"] as const) {
       const side = await start(cache, kind, freshFile(directory), portOf(model))
       const run = (name: string) => (kind === "floor" ? undefined : name)
-      await measureOne(side, folder, { ...load, sessions: Math.min(10, load.sessions), readers: 1 }, run("warm"))
+      await measureOne(side, folder, { ...load, readers: 1 }, run("warm"))
       results.push(await measureOne(side, folder, load, run("all")))
       side.child.stdin?.end()
     }

@@ -17,7 +17,7 @@ export { child as turnsInChild } from "./TurnMemory.ts"
 
 const usage = `npm run bench -- [options]
 
-  --only NAMES   some of append, replay, fan-out, opening, disk, turn, files, slow-client,
+  --only NAMES   some of append, replay, postgres, fan-out, opening, disk, turn, files, slow-client,
                  large-answer, permissions, imports, cold-start, memory, served, prune, search, formats, shell, redaction, http,
                  streams;
                  separated by commas
@@ -30,6 +30,7 @@ const usage = `npm run bench -- [options]
 const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<Figure>>> = {
   append: Store.append,
   replay: Store.replay,
+  postgres: Store.postgres,
   "fan-out": Store.fanOut,
   opening: Store.opening,
   disk: Store.disk,

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit } from "effect"
+import { Effect, Exit, Struct } from "effect"
 import * as Agents from "../../packages/core/src/agent/Agents.ts"
 import { type Agent, type AgentMode, canAssist, canLead } from "../../packages/core/src/domain/Agent.ts"
 import { deniesAll, verdictOf } from "../../packages/core/src/domain/Rule.ts"
@@ -54,10 +54,7 @@ describe("agents of the host", () => {
       const agents = yield* Agents.Agents
       assert.deepStrictEqual(yield* agents.get("mine"), mine)
       assert.deepStrictEqual(yield* agents.get("plan"), { name: "plan", permissions: [] })
-      assert.deepStrictEqual(
-        (yield* agents.list()).map(({ name }) => name),
-        ["build", "plan", "mine"]
-      )
+      assert.deepStrictEqual((yield* agents.list()).map(Struct.get("name")), ["build", "plan", "mine"])
       assert.deepStrictEqual(yield* agents.problems(), [])
     }).pipe(withAgents([mine, { name: "plan", permissions: [] }]))
   )

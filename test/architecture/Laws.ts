@@ -8,6 +8,7 @@ import type { Module } from "./ImportGraph.ts"
 /** The packages that each package may import. */
 export const packages: Readonly<Record<string, ReadonlyArray<string>>> = {
   log: [],
+  postgres: ["log"],
   core: ["log"],
   tools: ["log", "core"],
   mcp: ["log", "core"],
@@ -113,6 +114,8 @@ export const sqlPlaces: ReadonlyArray<RegExp> = [
   /^core\/src\/permission\/SqlPermissionStore\.ts$/,
   // The exporter's own database, beside the files it describes.
   /^files\/src\/record\/Ledger(?:File|Rows)?\.ts$/,
+  // The log on another database.
+  /^postgres\/src\//,
   // Cursors in an application's own database.
   /^client\/src\/SqlStorage\.ts$/,
   // The Discord bot's own database.

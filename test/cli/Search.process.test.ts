@@ -2,7 +2,7 @@
 import { statSync } from "node:fs"
 import { assert, beforeAll, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { build } from "./support/Bundle.ts"
 import { jsonLines, place } from "./support/Process.ts"
 
@@ -81,10 +81,7 @@ it.scopedLive(
       const text = yield* here.run(["history"])
       assert.match(text.stdout, /^\S+.* ses_\S+ .*Write a test\n.*ses_\S+ .*Fix the login page\n$/)
       const found = jsonLines((yield* here.run(["history", "--json", "log"])).stdout)
-      assert.deepStrictEqual(
-        found.map(({ text }) => text),
-        ["Fix the\nlogin page"]
-      )
+      assert.deepStrictEqual(found.map(Struct.get("text")), ["Fix the\nlogin page"])
       assert.strictEqual((yield* here.run(["history", "--cwd", "/tmp/elsewhere"])).stdout, "")
     })
 )

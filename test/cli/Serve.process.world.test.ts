@@ -1,6 +1,6 @@
 /** `daybook serve` from end to end: real processes, a real socket, a model on the loopback, and `ctx` beside them. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { build } from "./support/Bundle.ts"
@@ -42,10 +42,7 @@ describe("serve", () => {
       assert.strictEqual(frames.at(-1)?.["status"], "ok")
       assert.strictEqual((yield* here.ctx(["latest", "build"])).stdout, "Good day.\n")
       const rows = jsonLines((yield* here.ctx(["history", "build", "--json"])).stdout)
-      assert.deepStrictEqual(
-        rows.map(({ role }) => role),
-        ["user", "assistant"]
-      )
+      assert.deepStrictEqual(rows.map(Struct.get("role")), ["user", "assistant"])
       assert.match(
         (yield* here.ctx(["history", "build"])).stdout,
         /^## user .*\n\nhello\n\n## assistant .*\n\nGood day\.\n\n$/

@@ -2,11 +2,11 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, beforeAll, describe, it } from "@effect/vitest"
-import { Effect, Stream } from "effect"
+import { Effect, Stream, Struct } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { idOf } from "../../packages/core/src/snapshot/Restore.ts"
-import { runtime, say } from "../support/Harness.ts"
-import { callParts, calls, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
+import { answerTo, runtime, say } from "../support/Harness.ts"
+import { callParts, calls, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
 import { project, write } from "../undo/support/Repository.ts"
 import { build } from "./support/Bundle.ts"
 import { jsonLines, type Place, place } from "./support/Process.ts"
@@ -30,9 +30,7 @@ const prepared = (here: Place) =>
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
     const { id } = yield* sessions.create({ location: { directory: here.cwd }, agent: "free", title: "fix" })
     yield* model.answer(calls(callParts("c", "bash", { command: "echo 2 > a.txt; echo 2 > b.txt" })))
-    yield* model.answer(says("done"))
-    yield* say(id, "change them")
-    yield* sessions.wait(id)
+    yield* answerTo(id, "change them", "done")
     return id
   }).pipe((work) => inside(here, work))
 
@@ -159,14 +157,8 @@ describe("undo", () => {
         const again = yield* here.run(["prune", "--to", "100000", "--yes", "--json"])
         assert.deepInclude(jsonLines(again.stdout)[0], { snapshots: 0 })
         mkdirSync(join(snapshotsOf(here), "broken.git"))
-        assert.deepStrictEqual(
-          (yield* checks(here)).map(({ verdict }) => verdict),
-          ["warning"]
-        )
-        assert.deepStrictEqual(
-          (yield* checks(here, "--fix")).map(({ verdict }) => verdict),
-          ["ok"]
-        )
+        assert.deepStrictEqual((yield* checks(here)).map(Struct.get("verdict")), ["warning"])
+        assert.deepStrictEqual((yield* checks(here, "--fix")).map(Struct.get("verdict")), ["ok"])
         assert.isFalse(existsSync(join(snapshotsOf(here), "broken.git")))
       }),
     120_000

@@ -1,7 +1,7 @@
 /** One compaction: the order of its events, how it is asked for and may fail, and what is shown after it. */
 import { Tool } from "@effect/ai"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Schema, Stream, TestClock } from "effect"
+import { Deferred, Effect, Fiber, Schema, Stream, Struct, TestClock } from "effect"
 import { HostContext } from "../../packages/core/src/context/ContextRegistry.ts"
 import * as SystemContext from "../../packages/core/src/context/SystemContext.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
@@ -11,7 +11,16 @@ import { MessageID } from "../../packages/log/src/domain/Identifiers.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { dataOf, eventsOf, resultsIn, systemTexts, transcript } from "../runner/support/Runs.ts"
-import { allUserTexts, eventTypes, newSession, open, say, temporaryFolder, userTexts } from "../support/Harness.ts"
+import {
+  allUserTexts,
+  answerTo,
+  eventTypes,
+  newSession,
+  open,
+  say,
+  temporaryFolder,
+  userTexts
+} from "../support/Harness.ts"
 import { holdingAt } from "../support/Holding.ts"
 import {
   callParts,
@@ -54,9 +63,7 @@ it.scoped("CM-7: an attempt is started, then ended with all it came to, and its 
     const text = summary("To be told")
     const before = (yield* eventsOf(id)).length
     yield* model.answer(streams(...textParts("s", text.slice(0, 50), text.slice(50)), finish()))
-    yield* model.answer(says("Four is done."))
-    yield* say(id, long("four", 150))
-    yield* sessions.wait(id)
+    yield* answerTo(id, long("four", 150), "Four is done.")
     const [asked, next] = [yield* model.request, yield* model.request]
     assert.isTrue(asksForSummary(asked))
     assert.isDefined(checkpointIn(next))
@@ -116,12 +123,10 @@ it.scoped("CM-9: after a compaction the turn goes on with the prompt it had, and
 
 it.scoped("CM-8: a checkpoint is one user message that is marked as the past, with summary and recent context", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+    const model = yield* ScriptedModel
     const id = yield* full
     yield* model.answer(says(summary("To be shown")))
-    yield* model.answer(says("Four is done."))
-    yield* say(id, long("four", 100))
-    yield* sessions.wait(id)
+    yield* answerTo(id, long("four", 100), "Four is done.")
     yield* model.request
     const next = yield* model.request
     const [only, ...others] = allUserTexts(next)
@@ -132,16 +137,13 @@ it.scoped("CM-8: a checkpoint is one user message that is marked as the past, wi
       /<summary>\n## Goal\nTo be shown[\s\S]*<\/summary>\n<recent-context>\n[\s\S]*\[Assistant\]: three-answer/
     )
     assert.isTrue(only?.endsWith("</recent-context>\n</conversation-checkpoint>"))
-    assert.deepStrictEqual(
-      next.prompt.content.map(({ role }) => role),
-      ["system", "system", "user", "user"]
-    )
+    assert.deepStrictEqual(next.prompt.content.map(Struct.get("role")), ["system", "system", "user", "user"])
   }).pipe(Effect.provide(narrow()))
 )
 
 it.scoped("CM-8: nothing of a provider's own goes over the boundary, nor into the question for the summary", () =>
   Effect.gen(function* () {
-    const [sessions, model, host] = [yield* Sessions, yield* ScriptedModel, yield* HostTools]
+    const [model, host] = [yield* ScriptedModel, yield* HostTools]
     for (const name of ["look", "search"]) {
       yield* host.register([
         define(Tool.make(name, { success: Schema.String }), { handler: () => Effect.succeed("seen") })
@@ -168,14 +170,10 @@ it.scoped("CM-8: nothing of a provider's own goes over the boundary, nor into th
         finish("tool-calls")
       )
     )
-    yield* model.answer(says(long("seen", 150)))
-    yield* say(id, long("one", 400))
-    yield* sessions.wait(id)
+    yield* answerTo(id, long("one", 400), long("seen", 150))
     yield* exchange(id, "two", { prompt: 1_100 })
     yield* model.answer(says(summary("To be clean")))
-    yield* model.answer(says("Three is done."))
-    yield* say(id, long("three", 300))
-    yield* sessions.wait(id)
+    yield* answerTo(id, long("three", 300), "Three is done.")
     const requests = yield* Effect.replicateEffect(model.request, yield* model.pending)
     const [asked, next] = requests.slice(-2)
     assert.isTrue(asked !== undefined && asksForSummary(asked))
@@ -187,17 +185,12 @@ it.scoped("CM-8: nothing of a provider's own goes over the boundary, nor into th
 
 it.scoped("CM-6: the request for a summary has no tools and no system text, and asks for a bounded answer", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+    const model = yield* ScriptedModel
     const id = yield* full
     yield* model.answer(says(summary("To be asked")))
-    yield* model.answer(says("Four is done."))
-    yield* say(id, long("four", 300))
-    yield* sessions.wait(id)
+    yield* answerTo(id, long("four", 300), "Four is done.")
     const asked = yield* model.request
-    assert.deepStrictEqual(
-      asked.prompt.content.map(({ role }) => role),
-      ["user"]
-    )
+    assert.deepStrictEqual(asked.prompt.content.map(Struct.get("role")), ["user"])
     assert.deepStrictEqual(asked.tools, [])
     assert.strictEqual(asked.toolChoice, "none")
     // A quarter of the budget; what would cut a summary short is left out of the agent's settings.
@@ -207,19 +200,14 @@ it.scoped("CM-6: the request for a summary has no tools and no system text, and 
 
 it.scoped("CM-6: an answer without the sections is asked for once more, and the fuller of the two counts", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+    const model = yield* ScriptedModel
     const id = yield* full
     yield* model.answer(says("## Goal\nHalf of it"))
     yield* model.answer(says("I would rather not."))
-    yield* model.answer(says("Four is done."))
-    yield* say(id, long("four", 300))
-    yield* sessions.wait(id)
+    yield* answerTo(id, long("four", 300), "Four is done.")
     const [first, second, next] = [yield* model.request, yield* model.request, yield* model.request]
     assert.isTrue(asksForSummary(first))
-    assert.deepStrictEqual(
-      second.prompt.content.map(({ role }) => role),
-      ["user", "assistant", "user"]
-    )
+    assert.deepStrictEqual(second.prompt.content.map(Struct.get("role")), ["user", "assistant", "user"])
     assert.match(allUserTexts(second)[1] ?? "", /lacks the sections "Constraints & Preferences", /)
     assert.include(checkpointIn(next), "Half of it")
     const [ended] = yield* dataOf(id, "session.next.compaction.ended")
@@ -352,7 +340,7 @@ it.scoped(
   "EP-8: after a compaction the baseline is the context of now, and changes told before are not told again",
   () =>
     Effect.gen(function* () {
-      const [sessions, model, context] = [yield* Sessions, yield* ScriptedModel, yield* HostContext]
+      const [model, context] = [yield* ScriptedModel, yield* HostContext]
       let weather = "It rains."
       yield* context.register(
         SystemContext.textSource("test/weather", () => Effect.sync(() => SystemContext.text(weather, "No weather.")))
@@ -363,9 +351,7 @@ it.scoped(
       yield* exchange(id, "two")
       yield* exchange(id, "three")
       yield* model.answer(says(summary("To be fresh")))
-      yield* model.answer(says("Four is done."))
-      yield* say(id, long("four", 300))
-      yield* sessions.wait(id)
+      yield* answerTo(id, long("four", 300), "Four is done.")
       yield* model.request
       const next = yield* model.request
       assert.include(systemTexts(next).join("\n"), "It snows.")
@@ -377,7 +363,7 @@ it.scoped(
 
 it.scoped("EP-10: while no fresh baseline can be had, the old one and the changes told since are shown", () =>
   Effect.gen(function* () {
-    const [sessions, model, context] = [yield* Sessions, yield* ScriptedModel, yield* HostContext]
+    const [model, context] = [yield* ScriptedModel, yield* HostContext]
     let weather: "rain" | "snow" | "fog" = "rain"
     yield* context.register(
       SystemContext.textSource("test/weather", () =>
@@ -393,9 +379,7 @@ it.scoped("EP-10: while no fresh baseline can be had, the old one and the change
     yield* exchange(id, "three")
     weather = "fog"
     yield* model.answer(says(summary("To see")))
-    yield* model.answer(says("Four is done."))
-    yield* say(id, long("four", 300))
-    yield* sessions.wait(id)
+    yield* answerTo(id, long("four", 300), "Four is done.")
     yield* model.request
     const next = yield* model.request
     assert.isDefined(checkpointIn(next))
@@ -406,7 +390,7 @@ it.scoped("EP-10: while no fresh baseline can be had, the old one and the change
 
 it.scoped("CM-6: a later compaction passes the earlier summary and recent context on, and files add up", () =>
   Effect.gen(function* () {
-    const [sessions, model, host] = [yield* Sessions, yield* ScriptedModel, yield* HostTools]
+    const [model, host] = [yield* ScriptedModel, yield* HostTools]
     yield* host.register([
       define(Tool.make("read", { parameters: { path: Schema.String }, success: Schema.String }), {
         handler: () => Effect.succeed("read")
@@ -415,13 +399,9 @@ it.scoped("CM-6: a later compaction passes the earlier summary and recent contex
     const { id } = yield* newSession()
     const round = Effect.fnUntraced(function* (nth: number) {
       yield* model.answer(calls(callParts(`c${nth}`, "read", { path: `/work/${nth}.ts` })))
-      yield* model.answer(says(long(`answer${nth}`, 400)))
-      yield* say(id, long(`prompt${nth}`, 500))
-      yield* sessions.wait(id)
+      yield* answerTo(id, long(`prompt${nth}`, 500), long(`answer${nth}`, 400))
       yield* model.answer(says(summary(`Goal ${nth}`)))
-      yield* model.answer(says(`Done ${nth}.`))
-      yield* say(id, long(`next${nth}`, 1_100))
-      yield* sessions.wait(id)
+      yield* answerTo(id, long(`next${nth}`, 1_100), `Done ${nth}.`)
       return yield* Effect.replicateEffect(model.request, yield* model.pending)
     })
     const first = (yield* round(1)).find(asksForSummary)

@@ -4,7 +4,7 @@
  */
 import { SqlClient, SqlError } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Effect, Exit } from "effect"
+import { Effect, Exit, Struct } from "effect"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import type { Projector } from "../../packages/log/src/log/Appends.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
@@ -60,10 +60,7 @@ it.scopedLive(
         const rows = yield* sql<{
           readonly type: string
         }>`SELECT type FROM session_message WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${id}) ORDER BY seq`
-        assert.deepStrictEqual(
-          rows.map(({ type }) => type),
-          ["user", "compaction"]
-        )
+        assert.deepStrictEqual(rows.map(Struct.get("type")), ["user", "compaction"])
         const [row] = yield* sql<{ readonly cost: number; readonly compaction_running: string | null }>`
         SELECT cost, compaction_running FROM session WHERE id = ${id}`
         assert.deepStrictEqual(row, { cost: 0.1, compaction_running: null })

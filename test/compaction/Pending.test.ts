@@ -1,8 +1,8 @@
 /** Prompts that wait for their answer while the past is summarized: they stay as they are (CP-49). */
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
-import { allUserTexts, say, scene } from "../support/Harness.ts"
+import { allUserTexts, answerTo, scene } from "../support/Harness.ts"
 import { says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { checkpointIn, compaction, exchange, full, long, narrow, summary } from "./support/Talks.ts"
 
@@ -54,28 +54,21 @@ it.scoped("CP-49: it is shown again by a runtime that reads the rows, in the sam
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
     const id = yield* full
     yield* model.answer(says(summary("Kept")))
-    yield* model.answer(says("Done."))
-    yield* say(id, long("four", 100))
-    yield* sessions.wait(id)
+    yield* answerTo(id, long("four", 100), "Done.")
     yield* model.request
     const request = yield* model.request
     const shown = yield* sessions.context(id)
-    assert.deepStrictEqual(
-      shown.map(({ type }) => type),
-      ["compaction", "user", "assistant"]
-    )
+    assert.deepStrictEqual(shown.map(Struct.get("type")), ["compaction", "user", "assistant"])
     assert.strictEqual(allUserTexts(request).length, 2)
   }).pipe(Effect.provide(narrow()))
 )
 
 it.scoped("CP-49: a prompt that would fill half of what there is goes into the checkpoint like everything else", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+    const model = yield* ScriptedModel
     const id = yield* full
     yield* model.answer(says(summary("Kept")))
-    yield* model.answer(says("Done."))
-    yield* say(id, long("four", 1_600))
-    yield* sessions.wait(id)
+    yield* answerTo(id, long("four", 1_600), "Done.")
     yield* model.request
     const [checkpoint, ...others] = allUserTexts(yield* model.request)
     assert.include(checkpoint, "<conversation-checkpoint>")

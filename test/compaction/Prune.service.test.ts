@@ -7,7 +7,7 @@ import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
 import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { dataOf, resultsIn, transcript } from "../runner/support/Runs.ts"
-import { eventTypes, newSession, open, say, temporaryFolder } from "../support/Harness.ts"
+import { answerTo, eventTypes, newSession, open, say, temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import {
   asksForSummary,
@@ -34,11 +34,9 @@ const look = Effect.flatMap(HostTools, (host) =>
 
 /** A prompt whose answer calls the tool once for each size. */
 const looks = Effect.fnUntraced(function* (id: SessionID, name: string, ...sizes: ReadonlyArray<number>) {
-  const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+  const model = yield* ScriptedModel
   yield* model.answer(calls(...sizes.map((size, nth) => callParts(`${name}${nth}`, "look", { size }))))
-  yield* model.answer(says(`${name} is done.`))
-  yield* say(id, name)
-  yield* sessions.wait(id)
+  yield* answerTo(id, name, `${name} is done.`)
   yield* model.request
   return yield* model.request
 })
@@ -143,12 +141,10 @@ it.scopedLive("CP-33: what is left out stays so after a restart, and what an ear
 
 it.scoped("CP-37: with pruning turned off alone, the conversation is summarized instead", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+    const model = yield* ScriptedModel
     const id = yield* filled
     yield* model.answer(says(summary("To keep results")))
-    yield* model.answer(says("Fourth is done."))
-    yield* say(id, long("fourth", 600))
-    yield* sessions.wait(id)
+    yield* answerTo(id, long("fourth", 600), "Fourth is done.")
     assert.isTrue(asksForSummary(yield* model.request))
     assert.deepStrictEqual(yield* dataOf(id, "session.next.context.pruned"), [])
   }).pipe(Effect.provide(narrow({ ...options, compaction: { ...compaction, prune: false } })))
@@ -183,9 +179,7 @@ it.scoped("CM-13: after results were left out, the count of the step before them
     // By its own size it would fit: the provider's count says that it does not, and so results go.
     yield* model.answer(tooLong)
     yield* model.answer(says(summary("To measure anew")))
-    yield* model.answer(says("Done."))
-    yield* say(id, "fourth")
-    yield* sessions.wait(id)
+    yield* answerTo(id, "fourth", "Done.")
     assert.strictEqual((yield* dataOf(id, "session.next.context.pruned")).length, 1)
     const [ended] = yield* dataOf(id, "session.next.compaction.ended")
     assert.isBelow(ended?.tokensBefore ?? Infinity, 4_500)

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { dataOf, failureOf } from "../runner/support/Runs.ts"
-import { newSession, open, say, scene, temporaryFolder, userTexts } from "../support/Harness.ts"
+import { answerTo, newSession, open, say, scene, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { otherRef, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import {
   asksForSummary,
@@ -97,19 +97,15 @@ it.scoped(
   "CM-12: a request that is too large after its compaction goes out once; the next turn may compact again",
   () =>
     Effect.gen(function* () {
-      const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+      const model = yield* ScriptedModel
       const id = yield* full
       // It was asked for 500 tokens, and gave what it liked.
       yield* model.answer(says(summary(long("goal", 1_800))))
-      yield* model.answer(says("Four is done."))
-      yield* say(id, long("four", 200))
-      yield* sessions.wait(id)
+      yield* answerTo(id, long("four", 200), "Four is done.")
       assert.strictEqual(yield* model.pending, 2)
       assert.strictEqual((yield* compactions(id)).length, 2)
       yield* model.answer(says(summary("Short now")))
-      yield* model.answer(says("Five is done."))
-      yield* say(id, "five")
-      yield* sessions.wait(id)
+      yield* answerTo(id, "five", "Five is done.")
       assert.strictEqual(yield* model.pending, 4)
       assert.strictEqual((yield* compactions(id)).length, 4)
     }).pipe(Effect.provide(narrow()))
@@ -143,9 +139,7 @@ it.scoped("CM-13: what the provider counted at the last step is the least that t
     const { estimate } = yield* sessions.request({ sessionID: id })
     assert.isBelow(estimate.total, 1_500)
     yield* model.answer(says(summary("To believe it")))
-    yield* model.answer(says("Three is done."))
-    yield* say(id, "three")
-    yield* sessions.wait(id)
+    yield* answerTo(id, "three", "Three is done.")
     assert.isTrue(asksForSummary(yield* model.request))
     // The count was of what is not shown any more.
     yield* model.request

@@ -9,7 +9,7 @@ import { MessageID, type SessionID } from "../../packages/log/src/domain/Identif
 import type { Message } from "../../packages/log/src/domain/Message.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { dataOf, tool } from "../runner/support/Runs.ts"
-import { newSession, open, say, scene, temporaryFolder } from "../support/Harness.ts"
+import { answerTo, newSession, open, say, scene, temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, ref, says, ScriptedModel, type SeenRequest } from "../support/ScriptedModel.ts"
 import {
   asksForSummary,
@@ -164,12 +164,10 @@ it.scoped(
 
 it.scoped("CP-50: a prompt that follows the checkpoint as it is stands in no task", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+    const model = yield* ScriptedModel
     const id = yield* full
     yield* model.answer(says(summary("Kept")))
-    yield* model.answer(says("Done."))
-    yield* say(id, long("four", 100))
-    yield* sessions.wait(id)
+    yield* answerTo(id, long("four", 100), "Done.")
     const [ended] = yield* dataOf(id, "session.next.compaction.ended")
     assert.isDefined(ended?.firstKeptSeq)
     assert.isUndefined(ended?.task)

@@ -1,7 +1,7 @@
 /** Summaries by models that think before they speak: what they think counts in the allowance of the answer. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { say, scene } from "../support/Harness.ts"
+import { answerTo, scene } from "../support/Harness.ts"
 import { finish, says, streams } from "../support/ScriptedModel.ts"
 import { asksForSummary, checkpointIn, exchange, long, narrow, summary } from "./support/Talks.ts"
 
@@ -9,13 +9,11 @@ it.scoped(
   "CP-26: an allowance that was spent without a word is asked for once more, as large as that of an answer",
   () =>
     Effect.gen(function* () {
-      const { id, model, sessions } = yield* scene()
+      const { id, model } = yield* scene()
       for (const name of ["one", "two", "three"]) yield* exchange(id, name)
       yield* model.answer(streams(finish("length")))
       yield* model.answer(says(summary("To be told")))
-      yield* model.answer(says("Four is done."))
-      yield* say(id, long("four", 150))
-      yield* sessions.wait(id)
+      yield* answerTo(id, long("four", 150), "Four is done.")
       const [small, large, next] = [yield* model.request, yield* model.request, yield* model.request]
       assert.isTrue(asksForSummary(small) && asksForSummary(large))
       assert.strictEqual(small.settings.maxOutputTokens, 500)

@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Struct } from "effect"
 import * as Templates from "../../packages/core/src/prompt/Templates.ts"
 import { temporaryFolder } from "../support/Database.ts"
 
@@ -27,10 +27,7 @@ it.scoped("CF-19: a template is found in the configuration, the user's folder an
     assert.deepStrictEqual(yield* templates.find("a", location), { name: "a", body: "configured" })
     assert.deepStrictEqual(yield* templates.find("b", location), { name: "b", description: "Mine", body: "user b" })
     assert.deepStrictEqual(yield* templates.find("c", location), { name: "c", body: "project c" })
-    assert.deepStrictEqual(
-      (yield* templates.list()).map(({ name }) => name),
-      ["a", "b"]
-    )
+    assert.deepStrictEqual((yield* templates.list()).map(Struct.get("name")), ["a", "b"])
     const problems = yield* templates.problems(location)
     assert.deepStrictEqual(
       problems.map(({ path }) => path),

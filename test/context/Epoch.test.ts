@@ -6,7 +6,7 @@
  */
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Array as Arr, Chunk, Effect, Layer, Stream } from "effect"
+import { Array as Arr, Chunk, Effect, Layer, Stream, Struct } from "effect"
 import * as ContextEpoch from "../../packages/core/src/context/ContextEpoch.ts"
 import { type Observed, text, textSource, unavailable } from "../../packages/core/src/context/SystemContext.ts"
 import * as Preparation from "../../packages/core/src/runner/Preparation.ts"
@@ -223,10 +223,7 @@ it.scoped("CX-53: an epoch that is lost or changed in the session's row is found
       ["baseline_seq", 7]
     ] as const) {
       yield* sql`UPDATE session SET ${sql(column)} = ${value}`
-      assert.deepStrictEqual(
-        (yield* findings).map(({ what }) => what),
-        [`session differs from its events: ${column}`]
-      )
+      assert.deepStrictEqual((yield* findings).map(Struct.get("what")), [`session differs from its events: ${column}`])
       yield* Rebuild.rebuild(sessionID)
       assert.deepStrictEqual(yield* contents, before)
     }

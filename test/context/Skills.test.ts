@@ -2,7 +2,7 @@
 import { symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Layer, Logger } from "effect"
+import { Context, Effect, Layer, Logger, Struct } from "effect"
 import * as SystemContext from "../../packages/core/src/context/SystemContext.ts"
 import * as Skills from "../../packages/core/src/context/Skills.ts"
 import type { Rule } from "../../packages/core/src/domain/Rule.ts"
@@ -92,10 +92,7 @@ describe("which there are", () => {
       yield* put(join(outside, "SKILL.md"), skill("a stranger's", "x"))
       symlinkSync(outside, at("linked"))
       const { list } = yield* skillsAt(here)
-      assert.deepStrictEqual(
-        (yield* list).map(({ name }) => name),
-        ["good"]
-      )
+      assert.deepStrictEqual((yield* list).map(Struct.get("name")), ["good"])
     })
   )
 

@@ -1,6 +1,6 @@
 /** What an append promises (EV-1..EV-10, LG-1, LG-3). */
 import { assert, it } from "@effect/vitest"
-import { Effect, Exit, Logger, Queue, Stream } from "effect"
+import { Effect, Exit, Logger, Queue, Stream, Struct } from "effect"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog, EventRefused } from "../../packages/log/src/log/EventLog.ts"
 import type { LogStore } from "./LogStore.ts"
@@ -39,10 +39,7 @@ export const appendContract = <R, E>({ contents, layer, name }: LogStore<R, E>):
       Effect.gen(function* () {
         const [log, id] = [yield* EventLog, session()]
         const stored = yield* log.append(id, [created, renamed("a"), renamed("b")], { times: [1000, 1000, 2000] })
-        assert.deepStrictEqual(
-          stored.map(({ created }) => created),
-          [1000, 1000, 2000]
-        )
+        assert.deepStrictEqual(stored.map(Struct.get("created")), [1000, 1000, 2000])
         assert.deepStrictEqual(yield* readAll(id), stored)
         const before = yield* contents
         for (const times of [[1], [1, -1], [1, 1.5], [1, Number.NaN], [1, 2 ** 48]]) {

@@ -1,6 +1,6 @@
 /** What a reader of the feed may assume about positions (LG-41..LG-44). */
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, Stream } from "effect"
+import { Effect, Fiber, Stream, Struct } from "effect"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
@@ -41,10 +41,7 @@ export const positionContract = <R, E>({ layer, name }: LogStore<R, E>): void =>
         const before = (yield* log.removals()).at(-1)?.number ?? 0
         yield* log.remove(other)
         const later = yield* log.removals({ after: before })
-        assert.deepStrictEqual(
-          later.map(({ sessionID }) => sessionID),
-          [other]
-        )
+        assert.deepStrictEqual(later.map(Struct.get("sessionID")), [other])
         assert.isTrue(later.every(({ number }) => number > before))
       })
     )

@@ -1,6 +1,6 @@
 /** The questions of models to people (TO-81, TO-82, TO-83, TO-84, TO-85). */
 import { assert, it } from "@effect/vitest"
-import { Effect, Exit } from "effect"
+import { Effect, Exit, Struct } from "effect"
 import { type MessageID, QuestionClosed, type SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
@@ -135,10 +135,7 @@ export const questionStoreContract = <E>({ layer, name }: ReadModel<QuestionStor
         const [questions, first] = [yield* QuestionStore, yield* asked]
         const second = yield* ask(first.sessionID, first.callID)
         yield* questions.answer(second, ["the second"])
-        assert.deepStrictEqual(
-          (yield* questions.open(first.sessionID)).map(({ messageID }) => messageID),
-          [first.messageID]
-        )
+        assert.deepStrictEqual((yield* questions.open(first.sessionID)).map(Struct.get("messageID")), [first.messageID])
         yield* questions.answer(first, ["the first"])
         assert.deepStrictEqual(yield* questions.open(first.sessionID), [])
       })

@@ -26,10 +26,7 @@ export interface OwnerStore<E> {
 
 const owners = (process: Process) => Effect.provide(SessionOwner, process)
 const write = (process: Process, id: SessionID, owner: OwnerToken) =>
-  Effect.provide(
-    Effect.flatMap(EventLog, (log) => log.append(id, [draft("session.next.renamed", { title: "mine" })], { owner })),
-    process
-  )
+  Context.get(process, EventLog).append(id, [draft("session.next.renamed", { title: "mine" })], { owner })
 
 /** A moment after which every owner has renewed. */
 const aRenewal = TestClock.adjust("500 millis")

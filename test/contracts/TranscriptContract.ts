@@ -3,7 +3,7 @@
  * CX-43, TO-91).
  */
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { ActivityID, type MessageID, type SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import type { TodoItem } from "../../packages/log/src/domain/Values.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
@@ -190,10 +190,7 @@ export const transcriptContract = <E>({ layer, name }: ReadModel<SessionStore, E
         yield* log.append(id, [admitted(waiting, "later")])
         const rows = yield* store.contextRows(id, -1)
         assert.strictEqual(rows.cursor, yield* log.latest(id))
-        assert.deepStrictEqual(
-          rows.messages.map((row) => row.id),
-          [prompt]
-        )
+        assert.deepStrictEqual(rows.messages.map(Struct.get("id")), [prompt])
         assert.deepStrictEqual(rows.inputs.map((row) => row.id).toSorted(), [prompt, waiting].toSorted())
       })
     )

@@ -1,7 +1,7 @@
 /** What the outbox forgets, and what it keeps. Spec: DI-71 in specs/discord.md. */
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { sessionOf, snowflakeOf } from "../../packages/discord/src/domain/Names.ts"
 import * as Outbox from "../../packages/discord/src/outbox/Outbox.ts"
 import { nonceOf } from "../../packages/discord/src/post/Post.ts"
@@ -50,10 +50,7 @@ it.scoped("DI-71: posts of 60 days ago are forgotten, but the last one of a thre
       ([thread, event]) => isKept(thread, event)
     )
     assert.deepStrictEqual(kept, [false, true, true, false, true, false])
-    assert.deepStrictEqual(
-      (yield* outbox.places).map(({ channel }) => channel),
-      [old, busy]
-    )
+    assert.deepStrictEqual((yield* outbox.places).map(Struct.get("channel")), [old, busy])
     assert.strictEqual((yield* outbox.nextReaction(busy))?.message, idOf(1, 3))
     // The place behind which a message would be looked for stays known.
     assert.strictEqual(yield* outbox.newest(old), idOf(0, 2))

@@ -2,7 +2,7 @@
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from "@effect/platform-node/Undici"
 import { assert, describe, it } from "@effect/vitest"
 import { Routes } from "discord.js"
-import { Effect, FastCheck } from "effect"
+import { Effect, FastCheck, Struct } from "effect"
 import { cases } from "../support/Cases.ts"
 import * as Bot from "./support/Bot.ts"
 import type { Fault } from "./support/Faults.ts"
@@ -239,10 +239,7 @@ describe("faults", () => {
       yield* Bot.call(() => general.send({ content: "one", nonce: "evt-1", enforceNonce: true }))
       assert.deepStrictEqual(contents(discord), ["one"])
       const posts = discord.world.asked.filter(({ method }) => method === "POST")
-      assert.deepStrictEqual(
-        posts.map(({ status }) => status),
-        [0, 200]
-      )
+      assert.deepStrictEqual(posts.map(Struct.get("status")), [0, 200])
     })
   )
 
@@ -300,10 +297,7 @@ describe("limits", () => {
         fetch(`${discord.api}/v10/users/@me`, { headers: { authorization: `Bot ${discord.world.settings.token}` } })
       )
       const replies = yield* Effect.replicateEffect(get, 4)
-      assert.deepStrictEqual(
-        replies.map(({ status }) => status),
-        [200, 200, 200, 429]
-      )
+      assert.deepStrictEqual(replies.map(Struct.get("status")), [200, 200, 200, 429])
       assert.strictEqual(replies[3]?.headers.get("x-ratelimit-global"), "true")
     })
   )

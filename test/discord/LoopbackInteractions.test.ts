@@ -9,7 +9,7 @@ import {
   MessageFlags,
   StringSelectMenuBuilder
 } from "discord.js"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import * as Bot from "./support/Bot.ts"
 import * as Loopback from "./support/Loopback.ts"
 import * as People from "./support/People.ts"
@@ -35,10 +35,7 @@ it.scoped("commands are registered as a whole, and a member gives one with its o
     const discord = yield* Loopback.make()
     const bot = yield* Bot.login(discord)
     yield* Bot.call(() => bot.client.application.commands.set([{ name: "ask", description: "Ask something" }]))
-    assert.deepStrictEqual(
-      discord.world.commands.map(({ name }) => name),
-      ["ask"]
-    )
+    assert.deepStrictEqual(discord.world.commands.map(Struct.get("name")), ["ask"])
     const interaction = yield* command(discord, bot, { text: "what?", count: 2 })
     assert.strictEqual(interaction.options.getString("text"), "what?")
     assert.strictEqual(interaction.options.getInteger("count"), 2)
@@ -62,10 +59,7 @@ it.scoped("a deferred answer becomes the original reply; ephemeral follow-ups ar
     yield* Bot.call(() => interaction.followUp({ content: "for you", flags: MessageFlags.Ephemeral }))
     assert.deepStrictEqual(texts(discord.general), ["second"])
     const [stored] = discord.world.interactions.values()
-    assert.deepStrictEqual(
-      stored?.followUps.map(({ content }) => content),
-      ["for you"]
-    )
+    assert.deepStrictEqual(stored?.followUps.map(Struct.get("content")), ["for you"])
   })
 )
 

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { processUid } from "../../packages/files/src/disk/FileCalls.ts"
 import * as SafeFiles from "../../packages/files/src/disk/SafeFiles.ts"
 import { modesOf } from "../../packages/files/src/layout/Layout.ts"
@@ -60,10 +60,7 @@ it.scoped("FI-111, FI-65: what was kept is there when it is opened again; what w
     assert.deepStrictEqual([...(yield* ledger.files("home/a"))], [["cwd", { ...file, next: { size: 2, crc: 0 } }]])
     assert.deepStrictEqual(yield* ledger.behind(10), ["a"])
     assert.deepStrictEqual(yield* ledger.entries("home/index"), ["{}"])
-    assert.deepStrictEqual(
-      (yield* ledger.sessions("", 10)).map(({ id }) => id),
-      ["a"]
-    )
+    assert.deepStrictEqual((yield* ledger.sessions("", 10)).map(Struct.get("id")), ["a"])
     assert.deepStrictEqual(yield* ledger.sessions("a", 10), [])
   })
 )

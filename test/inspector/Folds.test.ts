@@ -1,6 +1,6 @@
 /** What the inspector makes of events, without a browser. */
 import { assert, describe, it } from "@effect/vitest"
-import { Array as Arr, FastCheck as fc } from "effect"
+import { Array as Arr, FastCheck as fc, Struct } from "effect"
 import { ActivityID, EventID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
 import { kindOf, passes, shortType, summaryOf } from "../../packages/inspector/src/page/state/EventPages.ts"
@@ -219,15 +219,9 @@ describe("the picture of a timeline", () => {
   it("IP-12: spans at the same time stand below each other, in a bounded number of rows", () => {
     const timeline = new Timeline()
     for (let at = 0; at < 10; at++) timeline.begin("tool", `${at}`, { seq: at, start: at }, "bash")
-    assert.deepEqual(
-      timeline.spans.map(({ row }) => row),
-      [0, 1, 2, 3, 4, 5, 5, 5, 5, 5]
-    )
+    assert.deepEqual(timeline.spans.map(Struct.get("row")), [0, 1, 2, 3, 4, 5, 5, 5, 5, 5])
     assert.strictEqual(timeline.rowsOf("tool"), mostRows)
-    assert.deepEqual(
-      longestSpans(timeline.spans, ["tool"], 100, 2).map(({ seq }) => seq),
-      [0, 1]
-    )
+    assert.deepEqual(longestSpans(timeline.spans, ["tool"], 100, 2).map(Struct.get("seq")), [0, 1])
   })
 
   it("IP-12: a window stays within the session", () => {
@@ -281,10 +275,7 @@ describe("the difference between requests", () => {
     forAll([blocks, blocks], 40, (one, other) => {
       const [before, after] = [one, other].map((each) => each.map(([title, text]) => block(title, text)))
       const kept = changesOf(before ?? [], after ?? []).filter(({ change }) => change !== "removed")
-      assert.deepEqual(
-        kept.map(({ block }) => block),
-        after
-      )
+      assert.deepEqual(kept.map(Struct.get("block")), after)
     })
   })
 })

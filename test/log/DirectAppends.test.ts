@@ -1,7 +1,7 @@
 /** Appends in one synchronous transaction: what runs beside it, what it waits for, and what follows a failed one. */
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Either, Fiber, Option } from "effect"
+import { Deferred, Effect, Either, Fiber, Option, Struct } from "effect"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
@@ -141,10 +141,7 @@ it.scopedLive(
           },
           { concurrency: "unbounded" }
         )
-        assert.deepStrictEqual(
-          outcomes.map(({ _tag }) => _tag),
-          ["Right", "Right", "Right", "Left"]
-        )
+        assert.deepStrictEqual(outcomes.map(Struct.get("_tag")), ["Right", "Right", "Right", "Left"])
         const brackets = faults.ran.filter((text) => /^(?:BEGIN|COMMIT|ROLLBACK)/.test(text))
         assert.deepStrictEqual(brackets.slice(0, 3), ["BEGIN IMMEDIATE", "ROLLBACK", "BEGIN IMMEDIATE"])
         assert.strictEqual(brackets.at(-1), "COMMIT")

@@ -1,7 +1,7 @@
 /** Taking events over from another log, on every store. */
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Effect, Stream } from "effect"
+import { Effect, Stream, Struct } from "effect"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { stores } from "../support/Database.ts"
@@ -55,10 +55,7 @@ for (const [store, layer] of Object.entries(stores)) {
         yield* begin(id, 3)
         for (const seq of [1, 3]) yield* storeAs(id, seq, { type: "session.next.later.3", data: '{"new":1}' })
         const page = yield* log.read({ sessionID: id })
-        assert.deepStrictEqual(
-          page.events.map(({ seq }) => seq),
-          [0, 2]
-        )
+        assert.deepStrictEqual(page.events.map(Struct.get("seq")), [0, 2])
         assert.deepInclude(page, { cursor: 3, hasMore: false })
         const none = yield* log.read({ sessionID: id, after: 0, limit: 1 })
         assert.deepInclude(none, { events: [], cursor: 1, hasMore: true })

@@ -1,7 +1,7 @@
 /** Replay and following: the laws of tails, on every store. Order is held by queues and gates, never by time. */
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Chunk, Clock, Context, Effect, Exit, Fiber, Layer, Scope, Stream, TestClock } from "effect"
+import { Chunk, Clock, Context, Effect, Exit, Fiber, Layer, Scope, Stream, Struct, TestClock } from "effect"
 import { MessageID } from "../../packages/log/src/domain/Identifiers.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
@@ -169,10 +169,7 @@ for (const [store, layer] of Object.entries(stores)) {
           yield* Effect.flip(Stream.runHead(log.tail({ sessionID: id, after: 0 })))
         ]
         for (const error of expired) assert.deepInclude(error, { _tag: "CursorExpired", floor: 2 })
-        assert.deepStrictEqual(
-          (yield* readAll(id, 2)).map(({ seq }) => seq),
-          [3, 4, 5]
-        )
+        assert.deepStrictEqual((yield* readAll(id, 2)).map(Struct.get("seq")), [3, 4, 5])
       })
     )
 

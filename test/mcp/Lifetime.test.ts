@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Logger, Queue, Redacted, Scope, TestClock } from "effect"
+import { Effect, Exit, Fiber, Logger, Queue, Redacted, Scope, Struct, TestClock } from "effect"
 import { temporaryFolder } from "../tools/Workbench.ts"
 import { makeLifeline } from "../tools/Lifeline.ts"
 import { freePort, makeMcp, moody, obedient, obedientHttp, silent } from "./support/Servers.ts"
@@ -173,10 +173,7 @@ describe("the tools of an earlier start", () => {
       const { agent, bench, call, ready } = yield* makeMcp({ own: moody("well") }, {}, yield* listed)
       yield* ready
       const tools = yield* bench.registry.materialize(agent)
-      assert.include(
-        tools.definitions.map(({ name }) => name),
-        "own_echo"
-      )
+      assert.include(tools.definitions.map(Struct.get("name")), "own_echo")
       const settled = yield* tools.settle({ name: "own_echo", input: { said: "hi" }, call: call() })
       assert.strictEqual(settled._tag, "Success")
     })

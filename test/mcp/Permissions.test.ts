@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Ref } from "effect"
+import { Deferred, Effect, Ref, Struct } from "effect"
 import type { Rule } from "../../packages/core/src/domain/Rule.ts"
 import { Answer } from "../../packages/core/src/permission/PermissionAsker.ts"
 import { makeMcp, obedient } from "./support/Servers.ts"
@@ -32,10 +32,7 @@ describe("permission for a server's tools", () => {
       yield* said("own_echo", { said: "one" })
       yield* said("own_echo", { said: "two" })
       yield* said("own_pid")
-      assert.deepStrictEqual(
-        asked.map(({ permission }) => permission),
-        ["own_echo", "own_pid"]
-      )
+      assert.deepStrictEqual(asked.map(Struct.get("permission")), ["own_echo", "own_pid"])
     })
   )
 

@@ -1,6 +1,6 @@
 import { AnthropicTool } from "@effect/ai-anthropic"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { failing, lasting, passing, tooLong } from "./contract/Failures.ts"
 import { answer, at, connect, only, secret, textOf, tool } from "./support/Client.ts"
 import { events, refusal } from "./support/Server.ts"
@@ -62,10 +62,7 @@ describe("Anthropic", () => {
         tools: [tool("read")]
       })
       assert.strictEqual(textOf(parts), "Hello")
-      assert.deepStrictEqual(
-        only(parts, "finish").map((part) => part.reason),
-        ["stop"]
-      )
+      assert.deepStrictEqual(only(parts, "finish").map(Struct.get("reason")), ["stop"])
       const [request] = server.received
       assert.strictEqual(request?.path, "/v1/messages")
       assert.strictEqual(request?.headers["x-api-key"], secret)
@@ -174,10 +171,7 @@ describe("Anthropic", () => {
         { id: "toolu_2", name: "bash", params: { command: "ls" }, providerExecuted: false },
         { id: "toolu_3", name: "list", params: {}, providerExecuted: false }
       ])
-      assert.deepStrictEqual(
-        only(parts, "finish").map((part) => part.reason),
-        ["tool-calls"]
-      )
+      assert.deepStrictEqual(only(parts, "finish").map(Struct.get("reason")), ["tool-calls"])
     })
   )
 

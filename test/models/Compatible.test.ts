@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { classifyError } from "../../packages/core/src/model/ProviderError.ts"
 import { failing, lasting, passing, tooLong } from "./contract/Failures.ts"
 import { answer, at, connect, only, secret, textOf, tool } from "./support/Client.ts"
@@ -43,10 +43,7 @@ describe("chat completions", () => {
         tools: [tool("read")]
       })
       assert.strictEqual(textOf(parts), "Hello")
-      assert.deepStrictEqual(
-        only(parts, "finish").map((part) => part.reason),
-        ["stop"]
-      )
+      assert.deepStrictEqual(only(parts, "finish").map(Struct.get("reason")), ["stop"])
       const [request] = server.received
       assert.strictEqual(request?.path, "/v1/chat/completions")
       assert.strictEqual(request?.headers.authorization, `Bearer ${secret}`)
@@ -68,6 +65,20 @@ describe("chat completions", () => {
           additionalProperties: false
         }
       })
+    })
+  )
+
+  it.scopedLive("MD-26: an answer of thinking alone goes back with an empty text", () =>
+    Effect.gen(function* () {
+      const { model, server } = yield* connect("openai-compatible", qwen, hello)
+      yield* answer(model, {
+        prompt: [
+          { role: "user", content: "Hi" },
+          { role: "assistant", content: [{ type: "reasoning", text: "Hm." }] },
+          { role: "user", content: "And?" }
+        ]
+      })
+      assert.strictEqual(at(server.received[0]?.body, "messages", 1, "content"), "")
     })
   )
 

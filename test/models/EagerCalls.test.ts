@@ -3,7 +3,7 @@
  * id is on the wire is read from the requests that follow.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Chunk, Effect, Stream } from "effect"
+import { Chunk, Effect, Stream, Struct } from "effect"
 import { answer, at, connect, only, secret, stream, tool, type Api, type Part } from "./support/Client.ts"
 import { hello } from "./support/Answers.ts"
 import { begin, calling, chunk, held, input } from "./support/HeldAnswers.ts"
@@ -90,10 +90,7 @@ describe("a call that is complete", () => {
     Effect.gen(function* () {
       const reply = chunks(begin(0, "call_1", "read"), begin(1, "call_2", "read"), chunk({}, "tool_calls"))
       const { calls } = yield* firstCalls("openai-compatible", reply, ["read"], 2)
-      assert.deepStrictEqual(
-        calls.map(({ params }) => params),
-        [{}, {}] as never
-      )
+      assert.deepStrictEqual(calls.map(Struct.get("params")), [{}, {}] as never)
     })
   )
 
@@ -151,10 +148,7 @@ describe("names of tools on the wire", () => {
         ["a_b_3", "a:b"]
       ] as const) {
         const { body, calls } = yield* firstCalls("anthropic", calling.anthropic(said), tools)
-        assert.deepStrictEqual(
-          calls.map(({ name }) => name),
-          [meant]
-        )
+        assert.deepStrictEqual(calls.map(Struct.get("name")), [meant])
         const names = tools.map((_, nth) => at(body, "tools", nth, "name"))
         assert.deepStrictEqual(names, ["a_b_2", "a_b", "a_b_3"])
       }

@@ -4,7 +4,7 @@ import { Effect, Stream, TestClock } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { ActivityID, MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
-import { runtime, say, scene } from "../support/Harness.ts"
+import { answerTo, runtime, say, scene } from "../support/Harness.ts"
 import { callParts, calls, failure, ref, says } from "../support/ScriptedModel.ts"
 
 it.effect(
@@ -61,9 +61,7 @@ it.effect("PJ-16: a fork counts from the fork on", () =>
   Effect.gen(function* () {
     const { id, model, sessions } = yield* scene()
     yield* model.answer(calls(callParts("c1", "glob", { pattern: "a" })))
-    yield* model.answer(says("Nothing."))
-    yield* say(id, "What is here?")
-    yield* sessions.wait(id)
+    yield* answerTo(id, "What is here?", "Nothing.")
     const { session } = yield* sessions.fork({ sessionID: id })
     assert.deepInclude(yield* sessions.metrics(session.id), { turns: 0, toolCalls: 0, durationMs: 0 })
     yield* model.answer(says("Still nothing."))

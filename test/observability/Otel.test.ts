@@ -7,8 +7,8 @@ import {
 import { InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base"
 import { Effect, Layer } from "effect"
 import { layer as otel } from "../../packages/core/src/otel.ts"
-import { runtime, say, scene } from "../support/Harness.ts"
-import { callParts, calls, says } from "../support/ScriptedModel.ts"
+import { answerTo, runtime, scene } from "../support/Harness.ts"
+import { callParts, calls } from "../support/ScriptedModel.ts"
 
 it.live("OB-1: an OpenTelemetry host sees the spans of a turn and what it counted", () =>
   Effect.gen(function* () {
@@ -16,11 +16,9 @@ it.live("OB-1: an OpenTelemetry host sees the spans of a turn and what it counte
     const metrics = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
     const metricReader = new PeriodicExportingMetricReader({ exporter: metrics, exportIntervalMillis: 3_600_000 })
     const turn = Effect.gen(function* () {
-      const { id, model, sessions } = yield* scene()
+      const { id, model } = yield* scene()
       yield* model.answer(calls(callParts("c1", "read", { path: "nothing-here" })))
-      yield* model.answer(says("There is nothing."))
-      yield* say(id, "look")
-      yield* sessions.wait(id)
+      yield* answerTo(id, "look", "There is nothing.")
       yield* Effect.promise(() => metricReader.forceFlush())
       const names = spans.getFinishedSpans().map(({ name }) => name)
       for (const name of [

@@ -1,6 +1,6 @@
 /** What is logged of runs that fail. */
 import { assert, it } from "@effect/vitest"
-import { Cause, Deferred, Effect, HashMap, Logger, LogLevel, Stream } from "effect"
+import { Cause, Deferred, Effect, HashMap, Logger, LogLevel, Stream, Struct } from "effect"
 import { newSession, runtime, say, scene } from "../support/Harness.ts"
 import { failure, ScriptedModel } from "../support/ScriptedModel.ts"
 
@@ -62,10 +62,7 @@ it.live("EX-17: it is logged once, also while callers wait for it and receive it
       yield* Deferred.succeed(gate, undefined)
       yield* waiting
       assert.strictEqual((yield* joined)._tag, "ProviderFailed")
-      assert.deepStrictEqual(
-        lines.map(({ sessionID }) => sessionID),
-        [id]
-      )
+      assert.deepStrictEqual(lines.map(Struct.get("sessionID")), [id])
     }).pipe(Effect.provide(runtime()))
   )
 )

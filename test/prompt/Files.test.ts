@@ -4,7 +4,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { picture } from "../support/Pictures.ts"
 import { kinds, makeDesk, numbered, png, textOf } from "./support/Expanding.ts"
 
@@ -171,10 +171,7 @@ describe("media", () => {
       desk.write("large.pdf", document(5 * mib + 1))
       for (let index = 0; index < 5; index++) desk.write(`p${index}.pdf`, document(5 * mib))
       const parts = yield* desk.parts("@large.pdf @p0.pdf @p1.pdf @p2.pdf @p3.pdf @p4.pdf")
-      assert.deepStrictEqual(
-        parts.map(({ kind }) => kind),
-        ["failure", "media", "media", "media", "media", "failure"]
-      )
+      assert.deepStrictEqual(parts.map(Struct.get("kind")), ["failure", "media", "media", "media", "media", "failure"])
       assert.include(textOf(parts[0]), "5,242,881 bytes")
       assert.include(textOf(parts[5]), "20,971,520 bytes together")
     })
@@ -232,10 +229,7 @@ describe("safety", () => {
       desk.write("open.txt", "open")
       symlinkSync(join(desk.project, "secret/key.pem"), join(desk.project, "innocent.txt"))
       const parts = yield* desk.parts("@secret/key.pem @open.txt @innocent.txt", "careful")
-      assert.deepStrictEqual(
-        parts.map(({ kind }) => kind),
-        ["failure", "file", "failure"]
-      )
+      assert.deepStrictEqual(parts.map(Struct.get("kind")), ["failure", "file", "failure"])
       assert.include(textOf(parts[0]), `rules of agent "careful"`)
       assert.notInclude(JSON.stringify(parts), "KEY")
     })
@@ -268,10 +262,7 @@ it.scoped("PX-26, PX-14: the 101st mention, and what follows it, is one failure 
     assert.include(textOf(parts[100]), "100 items")
     const noise = Array.from({ length: 1_200 }, (_, index) => `@nobody${index}`).join(" ")
     const bounded = yield* desk.parts(`${noise} @m0.txt`)
-    assert.deepStrictEqual(
-      bounded.map(({ kind }) => kind),
-      ["failure"]
-    )
+    assert.deepStrictEqual(bounded.map(Struct.get("kind")), ["failure"])
   })
 )
 
@@ -300,10 +291,7 @@ describe("attachments", () => {
           ["file", "caf\u00e9 au lait"]
         ]
       )
-      assert.deepStrictEqual(
-        parts.slice(3).map(({ kind }) => kind),
-        ["failure", "failure", "failure"]
-      )
+      assert.deepStrictEqual(parts.slice(3).map(Struct.get("kind")), ["failure", "failure", "failure"])
       assert.include(textOf(parts[4]), "not valid base64")
       assert.include(textOf(parts[5]), "no comma")
     })
@@ -355,10 +343,7 @@ describe("attachments", () => {
       const desk = yield* makeDesk()
       const uris = ["https://example.org/a.png", "HTTP://example.org/b", "s3://bucket/key", "mcp:none:x://y"]
       const parts = yield* desk.parts({ text: "", files: uris.map((uri) => ({ uri, mime: "image/png" })) })
-      assert.deepStrictEqual(
-        parts.map(({ kind }) => kind),
-        ["failure", "failure", "failure", "failure"]
-      )
+      assert.deepStrictEqual(parts.map(Struct.get("kind")), ["failure", "failure", "failure", "failure"])
       assert.include(textOf(parts[0]), "not fetched")
       assert.include(textOf(parts[2]), "s3:")
       assert.include(textOf(parts[3]), `MCP server "none"`)

@@ -1,12 +1,11 @@
 /** Where a host takes part in prompts and requests: what is kept of it, and what a broken hook may not do. */
 import { assert, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Scope, TestClock } from "effect"
+import { Effect, Exit, Fiber, Scope, Struct, TestClock } from "effect"
 import { HostRequests, type RequestHook } from "../../packages/core/src/request/HostRequests.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { brief } from "../compaction/support/Talks.ts"
 import { dataOf, systemTexts } from "../runner/support/Runs.ts"
-import { allUserTexts, newSession, open, runtime, say, scene, temporaryFolder } from "../support/Harness.ts"
-import { says } from "../support/ScriptedModel.ts"
+import { allUserTexts, answerTo, newSession, open, runtime, scene, temporaryFolder } from "../support/Harness.ts"
 
 const quiet = { agents: [{ ...brief(), settings: { temperature: 0.5 } }] }
 
@@ -23,10 +22,8 @@ const noting = (name: string, text: string): RequestHook => ({
 })
 
 const run = Effect.fnUntraced(function* (text: string) {
-  const { id, model, sessions } = yield* scene()
-  yield* model.answer(says("Done."))
-  yield* say(id, text)
-  yield* sessions.wait(id)
+  const { id, model } = yield* scene()
+  yield* answerTo(id, text, "Done.")
   return [id, yield* model.request] as const
 })
 
@@ -38,10 +35,7 @@ it.scoped("RQ-50: a hook adds to what a prompt comes to, before it is admitted, 
     const [admitted] = yield* dataOf(id, "session.next.prompt.admitted")
     assert.strictEqual(admitted?.prompt.text, "Shall I go?")
     // In the order in which they were added.
-    assert.deepStrictEqual(
-      admitted?.prompt.expansion?.parts.map(({ name }) => name),
-      ["weather", "time"]
-    )
+    assert.deepStrictEqual(admitted?.prompt.expansion?.parts.map(Struct.get("name")), ["weather", "time"])
     const shown = allUserTexts(request).join("\n")
     assert.include(shown, "It rains.")
     assert.include(shown, "It is late.")

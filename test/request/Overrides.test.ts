@@ -1,6 +1,6 @@
 /** What one prompt changes: system text and tools, until the next prompt, shown in place and shown again. */
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import type { PromptInput } from "../../packages/log/src/domain/Values.ts"
@@ -83,10 +83,7 @@ it.scopedLive(
             yield* threeTools
             const sessions = yield* Sessions
             const again = yield* sessions.request({ sessionID: id, at: 100 })
-            assert.deepStrictEqual(
-              again.frame.tools.map(({ name }) => name),
-              ["look", "weigh"]
-            )
+            assert.deepStrictEqual(again.frame.tools.map(Struct.get("name")), ["look", "weigh"])
             // The prompt is still the one that the session works on.
             const model = yield* ScriptedModel
             yield* model.answer(says("Again."))

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { build } from "../../packages/core/src/agent/BuiltinAgents.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { dataOf, failureOf, gatedTool, tool } from "../runner/support/Runs.ts"
-import { allUserTexts, newSession, open, runtime, say, scene, temporaryFolder } from "../support/Harness.ts"
+import { allUserTexts, answerTo, newSession, open, runtime, say, scene, temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 
 const isReminder = (text: string): boolean => text.startsWith("<reminder>")
@@ -62,10 +62,8 @@ it.scopedLive("RQ-24: a reminder is durable: it is shown again in its place, in 
     yield* Effect.scoped(
       Effect.flatMap(open(options), (services) =>
         Effect.gen(function* () {
-          const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-          yield* model.answer(says("Later."))
-          yield* say(id, "later")
-          yield* sessions.wait(id)
+          const model = yield* ScriptedModel
+          yield* answerTo(id, "later", "Later.")
           const texts = allUserTexts(yield* model.request)
           assert.deepStrictEqual(texts, [...before, "later"])
           assert.strictEqual(texts.filter(isReminder).length, 1)
@@ -98,16 +96,12 @@ it.scoped("RQ-24: an agent that may have one turn only is told nothing, and each
     yield* tool("look", () => Effect.succeed("seen"))
     const { id } = yield* newSession()
     yield* sessions.switchAgent(id, "once")
-    yield* model.answer(says("One."))
-    yield* say(id, "one")
-    yield* sessions.wait(id)
+    yield* answerTo(id, "one", "One.")
     assert.deepStrictEqual(yield* dataOf(id, "session.next.synthetic"), [])
     yield* sessions.switchAgent(id, "twice")
     for (const nth of [1, 2]) {
       yield* model.answer(calls(callParts(`c${nth}`, "look", {})))
-      yield* model.answer(says("Done."))
-      yield* say(id, "more")
-      yield* sessions.wait(id)
+      yield* answerTo(id, "more", "Done.")
       assert.strictEqual((yield* dataOf(id, "session.next.synthetic")).length, nth)
     }
   }).pipe(Effect.provide(runtime({ agents: [worker("once", { turnLimit: 1 }), worker("twice", { turnLimit: 2 })] })))
@@ -121,9 +115,7 @@ it.scoped(
       yield* sessions.switchAgent(id, "careful")
       yield* sessions.switchAgent(id, "careful")
       yield* sessions.switchAgent(id, "bold")
-      yield* model.answer(says("Done."))
-      yield* say(id, "go")
-      yield* sessions.wait(id)
+      yield* answerTo(id, "go", "Done.")
       assert.deepStrictEqual(allUserTexts(yield* model.request), [
         "<reminder>\nBe careful now.\n</reminder>",
         "<reminder>\nNo more care.\n</reminder>",

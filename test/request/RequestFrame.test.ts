@@ -1,7 +1,7 @@
 /** What frames a request, in the log: written when it changes, only as far as it changed. */
 import { Tool } from "@effect/ai"
 import { assert, it } from "@effect/vitest"
-import { Effect, FastCheck as fc, Schema } from "effect"
+import { Effect, FastCheck as fc, Schema, Struct } from "effect"
 import { build } from "../../packages/core/src/agent/BuiltinAgents.ts"
 import {
   fold,
@@ -17,7 +17,7 @@ import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
 import type { EventOfType } from "../../packages/log/src/events/SessionEvents.ts"
 import { brief, exchange, long, narrow, summary } from "../compaction/support/Talks.ts"
 import { dataOf, eventsOf, tool } from "../runner/support/Runs.ts"
-import { newSession, open, runtime, say, scene, temporaryFolder } from "../support/Harness.ts"
+import { answerTo, newSession, open, runtime, scene, temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, otherRef, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { forAll } from "../support/Cases.ts"
 
@@ -32,18 +32,13 @@ it.scoped(
       yield* tool("look", () => Effect.succeed("seen"))
       const { id, model, sessions } = yield* scene()
       yield* model.answer(calls(callParts("c", "look", {})))
-      yield* model.answer(says("Done."))
-      yield* say(id, "one")
-      yield* sessions.wait(id)
+      yield* answerTo(id, "one", "Done.")
       yield* exchange(id, "two")
       const [first, ...others] = yield* dataOf(id, "session.next.request.framed")
       assert.deepStrictEqual(others, [])
       assert.strictEqual(first?.system?.[0], "Be brief.")
       assert.deepStrictEqual(first?.tools?.offered, ["look"])
-      assert.deepStrictEqual(
-        first?.tools?.defined.map(({ name }) => name),
-        ["look"]
-      )
+      assert.deepStrictEqual(first?.tools?.defined.map(Struct.get("name")), ["look"])
       assert.deepStrictEqual(first?.settings, {})
       const types = (yield* eventsOf(id)).map(({ type }) => type)
       assert.strictEqual(types[types.indexOf("session.next.request.framed") + 1], "session.next.step.started")
@@ -84,10 +79,7 @@ it.scoped("RQ-31: a tool that comes to be another under its name is defined anew
     yield* Effect.scoped(Effect.zipRight(look("Looks."), exchange(id, "one", { prompt: 10 })))
     yield* Effect.scoped(Effect.zipRight(look("Looks closer."), exchange(id, "two", { prompt: 10 })))
     const [, second] = yield* dataOf(id, "session.next.request.framed")
-    assert.deepStrictEqual(
-      second?.tools?.defined.map(({ description }) => description),
-      ["Looks closer."]
-    )
+    assert.deepStrictEqual(second?.tools?.defined.map(Struct.get("description")), ["Looks closer."])
   }).pipe(Effect.provide(runtime(quiet)))
 )
 
@@ -144,12 +136,10 @@ it.scopedLive("RQ-32: after a restart an unchanged frame is not written again, a
 
 it.scoped("RQ-30: a compaction's fresh baseline is a change of the frame, and its request for a summary is none", () =>
   Effect.gen(function* () {
-    const { id, model, sessions } = yield* scene()
+    const { id, model } = yield* scene()
     for (const name of ["one", "two", "three"]) yield* exchange(id, name)
     yield* model.answer(says(summary("To begin anew")))
-    yield* model.answer(says("Done."))
-    yield* say(id, long("four", 300))
-    yield* sessions.wait(id)
+    yield* answerTo(id, long("four", 300), "Done.")
     const frames = yield* dataOf(id, "session.next.request.framed")
     assert.strictEqual(frames.length, 2)
     const [ended] = (yield* eventsOf(id)).filter(({ type }) => type === "session.next.compaction.ended")

@@ -1,6 +1,6 @@
 /** Answers of a given form: the tool that takes them, one correction, and the value in the log. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Either, ParseResult, Schema, type SchemaAST } from "effect"
+import { Effect, Either, ParseResult, Schema, type SchemaAST, Struct } from "effect"
 import { checkOf, structuredOutput } from "../../packages/core/src/request/StructuredOutput.ts"
 import { AnswerUndecodable, askFor, Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
@@ -42,10 +42,7 @@ it.scoped("RQ-40: the model is offered the form as a tool, has to call one, and 
     assert.isUndefined(yield* ask(id))
     const request = yield* model.request
     assert.strictEqual(request.toolChoice, "required")
-    assert.deepStrictEqual(
-      request.tools.map(({ name }) => name),
-      ["structured_output"]
-    )
+    assert.deepStrictEqual(request.tools.map(Struct.get("name")), ["structured_output"])
     assert.include(request.tools[0]?.description, "Who it is.")
     assert.deepStrictEqual(yield* values(id), [ada])
     // Nothing is asked after it, and the session is done.
@@ -66,10 +63,7 @@ it.scoped("RQ-40: the next prompt asks for no form, unless it says so", () =>
     yield* model.request
     const request = yield* exchange(id, "plain")
     assert.notStrictEqual(request.toolChoice, "required")
-    assert.notInclude(
-      request.tools.map(({ name }) => name),
-      "structured_output"
-    )
+    assert.notInclude(request.tools.map(Struct.get("name")), "structured_output")
     assert.deepStrictEqual(yield* values(id), [ada])
   }).pipe(Effect.provide(runtime(tools)))
 )
@@ -88,10 +82,7 @@ it.scoped(
       yield* model.answer(answer(ada))
       yield* sessions.resume(id)
       for (const tools of [preview.frame.tools, (yield* model.request).tools]) {
-        assert.deepStrictEqual(
-          tools.map(({ name }) => name),
-          ["structured_output"]
-        )
+        assert.deepStrictEqual(tools.map(Struct.get("name")), ["structured_output"])
       }
       assert.deepStrictEqual(yield* values(id), [ada])
     }).pipe(Effect.scoped, Effect.provide(runtime(tools)))
@@ -175,10 +166,7 @@ it.scoped("RQ-43: an answer in words is corrected once, durably; a second one is
     const second = yield* model.request
     const told = "Give the answer by calling structured_output, in the form that it asks for; text alone is not read."
     assert.strictEqual(allUserTexts(second).at(-1), told)
-    assert.deepStrictEqual(
-      (yield* dataOf(id, "session.next.synthetic")).map(({ text }) => text),
-      [told]
-    )
+    assert.deepStrictEqual((yield* dataOf(id, "session.next.synthetic")).map(Struct.get("text")), [told])
   }).pipe(Effect.provide(runtime(tools)))
 )
 

@@ -4,7 +4,7 @@
  */
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Effect, FastCheck as fc } from "effect"
+import { Effect, FastCheck as fc, Struct } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { join as joined, noWishes, type PromptInput, type Wishes } from "../../packages/log/src/domain/Values.ts"
@@ -127,10 +127,7 @@ it.scoped(
         assert.deepStrictEqual(yield* shown(id, step), expected(held[index] ?? {}))
       }
       assert.strictEqual(steps.length, held.length)
-      assert.deepStrictEqual(
-        preview.frame.tools.map(({ name }) => name),
-        ["look", "structured_output", "weigh"]
-      )
+      assert.deepStrictEqual(preview.frame.tools.map(Struct.get("name")), ["look", "structured_output", "weigh"])
     }).pipe(Effect.scoped, Effect.provide(runtime({ agents, steerBatchLimit: 2 })))
 )
 

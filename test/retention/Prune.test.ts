@@ -1,7 +1,7 @@
 /** Pruning removes events below a safe boundary and changes nothing else that the store shows. Spec: specs/log.md. */
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Struct } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { shownAt } from "../../packages/core/src/request/Recorded.ts"
 import { ActivityID, type SessionID } from "../../packages/log/src/domain/Identifiers.ts"
@@ -118,10 +118,7 @@ it.effect(
         after,
         before.filter(({ name, seq }) => seq > cut.to || name !== "bash")
       )
-      assert.deepStrictEqual(
-        after.map(({ name }) => name),
-        ["todo", "question", "bash"]
-      )
+      assert.deepStrictEqual(after.map(Struct.get("name")), ["todo", "question", "bash"])
     }).pipe(Effect.provide(memory))
 )
 

@@ -1,8 +1,8 @@
 /** Activities: their turns, their limit, their end, and what a drain does with nothing to do (TU-1, TU-3, TU-4, TU-13). */
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
-import { newSession, runtime, say, scene, userTexts } from "../support/Harness.ts"
+import { answerTo, newSession, runtime, say, scene, userTexts } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { dataOf, eventsOf, failureOf, tool } from "./support/Runs.ts"
 
@@ -135,16 +135,11 @@ it.scoped("TU-4: a steer that waits after the last turn is work that remains", (
 it.scoped("TU-13: resume goes on from the projected history, without a new input", () =>
   Effect.gen(function* () {
     const { id, model, sessions } = yield* scene()
-    yield* model.answer(says("Hello."))
-    yield* say(id, "Hi")
-    yield* sessions.wait(id)
+    yield* answerTo(id, "Hi", "Hello.")
     yield* model.request
     yield* model.answer(says("Once more."))
     yield* sessions.resume(id)
     const { prompt } = yield* model.request
-    assert.deepStrictEqual(
-      prompt.content.map(({ role }) => role),
-      ["system", "system", "user", "assistant", "user"]
-    )
+    assert.deepStrictEqual(prompt.content.map(Struct.get("role")), ["system", "system", "user", "assistant", "user"])
   }).pipe(Effect.provide(runtime()))
 )

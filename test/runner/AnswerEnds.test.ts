@@ -2,11 +2,21 @@
 import type { Response } from "@effect/ai"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer, Stream } from "effect"
+import { Effect, Layer, Stream, Struct } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { brief } from "../compaction/support/Talks.ts"
-import { allUserTexts, newSession, open, runtime, say, scene, temporaryFolder, userTexts } from "../support/Harness.ts"
+import {
+  allUserTexts,
+  answerTo,
+  newSession,
+  open,
+  runtime,
+  say,
+  scene,
+  temporaryFolder,
+  userTexts
+} from "../support/Harness.ts"
 import { callParts, calls, finish, says, type Script, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
 import { dataOf, eventsOf, tool } from "./support/Runs.ts"
 
@@ -102,10 +112,7 @@ it.scoped("EX-T41: a count that the provider does not give is not in the sentenc
 it.scoped("EX-T42: a refusal has a finish of its own in the log", () =>
   Effect.gen(function* () {
     const id = yield* answered(refuses(some))
-    assert.deepStrictEqual(
-      (yield* dataOf(id, "session.next.step.ended")).map((step) => step.finish),
-      ["refusal"]
-    )
+    assert.deepStrictEqual((yield* dataOf(id, "session.next.step.ended")).map(Struct.get("finish")), ["refusal"])
   }).pipe(Effect.provide(runtime()))
 )
 
@@ -175,11 +182,9 @@ it.scoped("EX-T44: a second empty answer to a prompt is not asked again, whateve
 it.scoped("EX-T44: an empty answer to the next prompt is asked again", () =>
   Effect.gen(function* () {
     const id = yield* answered(nothing, nothing)
-    const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
+    const model = yield* ScriptedModel
     yield* model.answer(nothing)
-    yield* model.answer(says("Here."))
-    yield* say(id, "and now?")
-    yield* sessions.wait(id)
+    yield* answerTo(id, "and now?", "Here.")
     assert.deepStrictEqual(yield* endOf(id), whole)
   }).pipe(Effect.provide(runtime()))
 )

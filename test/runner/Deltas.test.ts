@@ -7,23 +7,23 @@ import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { runtime, say, scene } from "../support/Harness.ts"
 import { finish } from "../support/ScriptedModel.ts"
 
-type Part = Response.StreamPartEncoded
-
 it.scoped("EX-780: deltas of one text that arrive together are one delta; those of two texts stay apart", () =>
   Effect.gen(function* () {
     const { id, model, sessions } = yield* scene()
     const heard: Array<LiveEvent> = []
     yield* (yield* EventLog).hear(id, () => (event) => heard.push(event))
+    type Part = Response.StreamPartEncoded
     const text = (id: string, delta: string): Part => ({ type: "text-delta", id, delta })
-    const part = (type: "text-start" | "text-end", id: string): Part => ({ type, id })
-    yield* model.answer(
-      Stream.fromChunks(
-        Chunk.make(part("text-start", "a"), part("text-start", "b")),
-        Chunk.make(text("a", "Hel"), text("a", "lo"), text("b", "and "), text("a", " you"), text("a", ".")),
-        Chunk.make(text("b", "more")),
-        Chunk.make(part("text-end", "a"), part("text-end", "b"), finish())
-      )
-    )
+    const chunks: ReadonlyArray<ReadonlyArray<Part>> = [
+      [
+        { type: "text-start", id: "a" },
+        { type: "text-start", id: "b" }
+      ],
+      [text("a", "Hel"), text("a", "lo"), text("b", "and "), text("a", " you"), text("a", ".")],
+      [text("b", "more")],
+      [{ type: "text-end", id: "a" }, { type: "text-end", id: "b" }, finish()]
+    ]
+    yield* model.answer(Stream.fromChunks(...chunks.map((parts) => Chunk.fromIterable(parts))))
     yield* say(id, "Begin.", { resume: false })
     yield* sessions.resume(id)
     assert.deepStrictEqual(

@@ -3,7 +3,7 @@
  * random order; after each step the kept history is compared with one that is read anew, and what was read is counted.
  */
 import { assert, it } from "@effect/vitest"
-import { Effect, FastCheck, Ref } from "effect"
+import { Effect, FastCheck, Ref, Struct } from "effect"
 import * as History from "../../packages/core/src/runner/History.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { MessageID, type SessionID } from "../../packages/log/src/domain/Identifiers.ts"
@@ -171,10 +171,7 @@ it.scoped("EP-10: a call that settles after the compaction which hid it does not
     yield* append(id, steps["compacted"]?.(2) ?? [])
     yield* history.load(id, 0)
     yield* append(id, answer.slice(-1))
-    assert.deepStrictEqual(
-      (yield* history.load(id, 0)).map(({ type }) => type),
-      ["compaction"]
-    )
+    assert.deepStrictEqual((yield* history.load(id, 0)).map(Struct.get("type")), ["compaction"])
   }).pipe(Effect.provide(runtime()))
 )
 

@@ -6,7 +6,7 @@ import { HostContext } from "../../packages/core/src/context/ContextRegistry.ts"
 import * as SystemContext from "../../packages/core/src/context/SystemContext.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
-import { newSession, runtime, say, temporaryFolder, userTexts } from "../support/Harness.ts"
+import { answerTo, newSession, runtime, say, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { callParts, calls, finish, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
 import { dataOf, gatedTool, resultsIn, systemTexts, tool } from "./support/Runs.ts"
 
@@ -68,9 +68,7 @@ it.scoped("TU-11: a move after the last turn starts nothing; the next prompt run
     yield* Deferred.succeed(gate, undefined)
     yield* sessions.wait(id)
     assert.strictEqual(yield* model.pending, 0)
-    yield* model.answer(says("hello"))
-    yield* say(id, "and now")
-    yield* sessions.wait(id)
+    yield* answerTo(id, "and now", "hello")
     assert.include(systemTexts(yield* model.request).join(), there)
   }).pipe(Effect.provide(runtime()))
 )
@@ -93,14 +91,11 @@ it.scoped(
   "TU-5: the fence holds in the transaction of whatever opens a turn: nothing begins at a Location that was left",
   () =>
     Effect.gen(function* () {
-      const sessions = yield* Sessions
       const model = yield* ScriptedModel
       const [here, there] = [yield* folder, yield* folder]
       const { id } = yield* newSession(here)
       yield* movesOnce(there, () => id)
-      yield* model.answer(says("done"))
-      yield* say(id, "go")
-      yield* sessions.wait(id)
+      yield* answerTo(id, "go", "done")
       const request = yield* model.request
       assert.include(systemTexts(request).join(), there)
       assert.notInclude(systemTexts(request).join(), here)

@@ -1,6 +1,6 @@
 /** Calls that the output limit cut off: not run, and the model reads why. */
 import { assert, it } from "@effect/vitest"
-import { Effect, Stream } from "effect"
+import { Effect, Stream, Struct } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { brief } from "../compaction/support/Talks.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
@@ -71,10 +71,7 @@ it.scoped("EX-R14: a call that was complete before the limit runs, and its neigh
   Effect.gen(function* () {
     const { id, runs } = yield* answers(apart(callParts("whole", "look", {}), input, call), says("Done."))
     assert.strictEqual(runs(), 1)
-    assert.deepStrictEqual(
-      (yield* dataOf(id, "session.next.tool.success")).map(({ callID }) => callID),
-      ["whole"]
-    )
+    assert.deepStrictEqual((yield* dataOf(id, "session.next.tool.success")).map(Struct.get("callID")), ["whole"])
     assert.deepStrictEqual(
       (yield* dataOf(id, "session.next.tool.failed")).map(({ callID, error }) => [callID, error.type]),
       [["cut", "tool.output-limit"]]

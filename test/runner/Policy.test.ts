@@ -1,6 +1,6 @@
 /** Retries, timeout and inactivity as a model's policy sets them (TU-12). Time is the test's. */
 import { assert, it } from "@effect/vitest"
-import { Chunk, Clock, Deferred, Duration, Effect, Fiber, Option, Random, Stream, TestClock } from "effect"
+import { Chunk, Clock, Deferred, Duration, Effect, Fiber, Option, Random, Stream, Struct, TestClock } from "effect"
 import type { ModelPolicy } from "../../packages/core/src/model/ModelResolver.ts"
 import {
   broken,
@@ -137,10 +137,7 @@ it.scoped(
       yield* TestClock.adjust("1 seconds")
       yield* model.request
       assert.isUndefined(yield* Fiber.join(run))
-      assert.deepStrictEqual(
-        (yield* dataOf(id, "session.next.retried")).map(({ waitMs }) => waitMs),
-        [14_000]
-      )
+      assert.deepStrictEqual((yield* dataOf(id, "session.next.retried")).map(Struct.get("waitMs")), [14_000])
     }).pipe(withPolicy({ retry }))
 )
 
@@ -227,10 +224,7 @@ it.effect("EX-681: a server that is not reached is tried three times, within fiv
     const cause = Object.assign(new Error("connect"), { code: "ECONNREFUSED" })
     for (const fault of [reported(new TypeError("fetch failed", { cause })), broken("sent nothing for 1m", true)]) {
       const all = yield* pauses(fault)
-      assert.deepStrictEqual(
-        all.map(({ attempts }) => attempts),
-        [3, 3]
-      )
+      assert.deepStrictEqual(all.map(Struct.get("attempts")), [3, 3])
       assert.isBelow(
         all.reduce((sum, { wait }) => sum + Duration.toMillis(wait), 0),
         5_000
@@ -293,10 +287,7 @@ it.scoped("TU-12: after durable output nothing is tried again", () =>
     const { id, run } = yield* started(streams({ type: "text-start", id: "t" }, error), says("again"))
     assert.strictEqual(yield* Fiber.join(run), "ProviderFailed")
     assert.deepStrictEqual(yield* retries(id), [])
-    assert.deepStrictEqual(
-      (yield* dataOf(id, "session.next.text.ended")).map(({ text }) => text),
-      [""]
-    )
+    assert.deepStrictEqual((yield* dataOf(id, "session.next.text.ended")).map(Struct.get("text")), [""])
   }).pipe(withPolicy({ retry }))
 )
 

@@ -1,11 +1,11 @@
 /** When an input becomes visible, and in what order (PR-1..PR-8, IN-12). */
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Deferred, Effect, Fiber, Struct } from "effect"
 import { HostContext } from "../../packages/core/src/context/ContextRegistry.ts"
 import * as SystemContext from "../../packages/core/src/context/SystemContext.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
-import { newSession, runtime, say, scene, userTexts } from "../support/Harness.ts"
+import { answerTo, newSession, runtime, say, scene, userTexts } from "../support/Harness.ts"
 import { callParts, calls, finish, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
 import { dataOf, eventsOf, failureOf, tool, transcript } from "./support/Runs.ts"
 
@@ -23,10 +23,7 @@ it.scoped("PR-1: event, message and inbox row of a promotion are one transaction
     const input = yield* say(id, "Hi", { resume: false })
     assert.strictEqual(yield* failureOf(sessions.resume(id)), "EventRefused")
     assert.deepStrictEqual(yield* dataOf(id, "session.next.prompt.promoted"), [])
-    assert.deepStrictEqual(
-      (yield* sessions.inbox(id)).map((waiting) => waiting.id),
-      [input.id]
-    )
+    assert.deepStrictEqual((yield* sessions.inbox(id)).map(Struct.get("id")), [input.id])
     yield* sql`DROP TRIGGER refuse`
     yield* model.answer(says("Hello."))
     yield* sessions.resume(id)
@@ -199,22 +196,18 @@ it.scoped("PR-8: a fault while promoting leaves the input waiting, and a later w
     assert.strictEqual((yield* sessions.inbox(id)).length, 1)
     assert.strictEqual(yield* model.pending, 0)
     yield* sql`DROP TRIGGER refuse`
-    yield* model.answer(says("Hello."))
-    yield* say(id, "More")
-    yield* sessions.wait(id)
+    yield* answerTo(id, "More", "Hello.")
     assert.deepStrictEqual(userTexts(yield* model.request), ["Hi", "More"])
   }).pipe(settled)
 )
 
 it.scoped("PR-8: a listener that breaks on a promotion does not strand the input", () =>
   Effect.gen(function* () {
-    const { id, log, model, sessions } = yield* scene()
+    const { id, log, model } = yield* scene()
     yield* log.listen((events) =>
       events.some(({ type }) => type === "session.next.prompt.promoted") ? Effect.dieMessage("listener") : Effect.void
     )
-    yield* model.answer(says("Hello."))
-    yield* say(id, "Hi")
-    yield* sessions.wait(id)
+    yield* answerTo(id, "Hi", "Hello.")
     assert.deepStrictEqual(userTexts(yield* model.request), ["Hi"])
     assert.strictEqual((yield* transcript(id)).length, 2)
   }).pipe(settled)

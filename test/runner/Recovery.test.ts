@@ -4,7 +4,7 @@
  */
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Effect, type Layer, Ref, type Scope } from "effect"
+import { Effect, type Layer, Ref, type Scope, Struct } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { runtime, say, temporaryFolder } from "../support/Harness.ts"
@@ -95,10 +95,7 @@ it.scopedLive("TU-13: after a crash nothing starts by itself: the session is lis
       const sessions = yield* Sessions
       const model = yield* ScriptedModel
       const before = yield* eventsOf(id)
-      assert.deepStrictEqual(
-        (yield* sessions.interrupted).map((session) => session.id),
-        [id]
-      )
+      assert.deepStrictEqual((yield* sessions.interrupted).map(Struct.get("id")), [id])
       // The exact retry wakes, and finds promoted work only.
       yield* say(id, "go", { id: "msg_go" })
       yield* sessions.wait(id)

@@ -8,7 +8,7 @@ import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
 import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { brief } from "../compaction/support/Talks.ts"
-import { newSession, open, runtime, say, temporaryFolder } from "../support/Harness.ts"
+import { answerTo, newSession, open, runtime, say, temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { dataOf, failureOf, resultsIn } from "./support/Runs.ts"
 
@@ -39,11 +39,9 @@ type Call = readonly [name: string, input: unknown]
 
 /** One call a turn, then an answer in words: how often each result says that it came, 0 for not at all. */
 const counts = Effect.fnUntraced(function* (id: SessionID, made: ReadonlyArray<Call>) {
-  const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+  const model = yield* ScriptedModel
   for (const [nth, [name, input]] of made.entries()) yield* model.answer(calls(callParts(`c${nth}`, name, input)))
-  yield* model.answer(says("Done."))
-  yield* say(id, "go")
-  yield* sessions.wait(id)
+  yield* answerTo(id, "go", "Done.")
   const requests = yield* Effect.replicateEffect(model.request, made.length + 1)
   const last = requests.at(-1)
   const results = last === undefined ? [] : resultsIn(last).slice(-made.length)

@@ -1,7 +1,7 @@
 /** How a local call may end, and what the model reads of it (TO-1..TO-6, TO-10). */
 import { Tool } from "@effect/ai"
 import { assert, it } from "@effect/vitest"
-import { Cause, Deferred, Effect, Exit, Fiber, FiberRef, Schema, Scope, Stream } from "effect"
+import { Cause, Deferred, Effect, Exit, Fiber, FiberRef, Schema, Scope, Stream, Struct } from "effect"
 import { ToolDeclined, ToolFailure, ToolStorageError } from "../../packages/core/src/domain/ToolError.ts"
 import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
 import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
@@ -158,10 +158,7 @@ it.scoped("TO-5: a call that is declined while the answer streams ends the strea
     assert.strictEqual(yield* failureOf(sessions.resume(id)), "RunInterrupted")
     assert.strictEqual((yield* dataOf(id, "session.next.step.failed"))[0]?.error.type, "declined")
     // TU-14: what was open is closed with what it had.
-    assert.deepStrictEqual(
-      (yield* dataOf(id, "session.next.text.ended")).map(({ text }) => text),
-      ["and"]
-    )
+    assert.deepStrictEqual((yield* dataOf(id, "session.next.text.ended")).map(Struct.get("text")), ["and"])
   }).pipe(Effect.provide(runtime()))
 )
 

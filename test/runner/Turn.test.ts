@@ -2,10 +2,10 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Ref, Stream } from "effect"
+import { Deferred, Effect, Fiber, Ref, Stream, Struct } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import { eventTypes, newSession, runtime, say, scene, temporaryFolder } from "../support/Harness.ts"
+import { answerTo, eventTypes, newSession, runtime, say, scene, temporaryFolder } from "../support/Harness.ts"
 import {
   callParts,
   calls,
@@ -28,10 +28,8 @@ const standard = runtime({
 
 it.scoped("2.2: one plain text turn has its events in the documented order", () =>
   Effect.gen(function* () {
-    const { id, model, sessions } = yield* scene()
-    yield* model.answer(says("Hello."))
-    yield* say(id, "Hi")
-    yield* sessions.wait(id)
+    const { id } = yield* scene()
+    yield* answerTo(id, "Hi", "Hello.")
     assert.deepStrictEqual(yield* eventTypes(id), [
       "session.created",
       "session.next.prompt.admitted",
@@ -69,9 +67,7 @@ it.scoped("TU-7: the request is the agent's prompt, the baseline, and the histor
     const { id } = yield* newSession(folder)
     yield* sessions.switchAgent(id, "careful")
     yield* model.answer(says("Hello."))
-    yield* model.answer(says("Bye."))
-    yield* say(id, "Hi")
-    yield* sessions.wait(id)
+    yield* answerTo(id, "Hi", "Bye.")
     yield* say(id, "So long")
     yield* sessions.wait(id)
     const [agent, baseline, ...rest] = systemTexts(yield* model.request)
@@ -114,14 +110,11 @@ it.scoped("CR-4: a switch during a turn is for the next one; the turn and the ba
 
 it.scoped("CR-6: a session without an agent behaves as `build`, and may do what `build` may", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
     const model = yield* ScriptedModel
     yield* tool("echo", () => Effect.succeed("echo"))
     yield* tool("other", () => Effect.succeed("other"))
     const { id } = yield* newSession()
-    yield* model.answer(says("Hello."))
-    yield* say(id, "Hi")
-    yield* sessions.wait(id)
+    yield* answerTo(id, "Hi", "Hello.")
     const request = yield* model.request
     assert.strictEqual(systemTexts(request)[0], "You build.")
     const offered = request.tools.map(({ name }) => name)
@@ -218,25 +211,20 @@ it.scoped("TU-9: a local tool's result is in the second request", () =>
 
 it.scoped("TU-9, EX-T44: input that never became a call is failed, and the answer without a call is asked again", () =>
   Effect.gen(function* () {
-    const { id, model, sessions } = yield* scene()
+    const { id, model } = yield* scene()
     yield* tool("echo", () => Effect.succeed("echo"))
     const unfinished = callParts("c1", "echo", {}).slice(0, 2)
     yield* model.answer(calls(unfinished))
-    yield* model.answer(says("done"))
-    yield* say(id, "go")
-    yield* sessions.wait(id)
+    yield* answerTo(id, "go", "done")
     assert.strictEqual(yield* model.pending, 2)
-    assert.deepStrictEqual(
-      (yield* dataOf(id, "session.next.tool.failed")).map(({ callID }) => callID),
-      ["c1"]
-    )
+    assert.deepStrictEqual((yield* dataOf(id, "session.next.tool.failed")).map(Struct.get("callID")), ["c1"])
     assert.isUndefined((yield* dataOf(id, "session.next.activity.settled"))[0]?.error)
   }).pipe(Effect.provide(standard))
 )
 
 it.scoped("TU-10: one call id in two turns settles in the message that made the call", () =>
   Effect.gen(function* () {
-    const { id, model, sessions } = yield* scene()
+    const { id, model } = yield* scene()
     const count = yield* Ref.make(0)
     yield* tool("count", () =>
       Effect.map(
@@ -246,9 +234,7 @@ it.scoped("TU-10: one call id in two turns settles in the message that made the 
     )
     yield* model.answer(calls(callParts("same", "count", {})))
     yield* model.answer(calls(callParts("same", "count", {})))
-    yield* model.answer(says("done"))
-    yield* say(id, "go")
-    yield* sessions.wait(id)
+    yield* answerTo(id, "go", "done")
     const [, first, second] = (yield* dataOf(id, "session.next.step.started")).map((step) => step.assistantMessageID)
     assert.strictEqual(new Set([first, second]).size, 2)
     const results = (yield* transcript(id)).flatMap((message) =>

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { Struct } from "effect"
 import { Answer, type PermissionRequest } from "@daybook/core/permission/PermissionAsker"
 import * as Identifiers from "@daybook/log/domain/Identifiers"
 import * as Ask from "../../packages/cli/src/screen/Ask.ts"
@@ -88,10 +89,7 @@ describe("questions on the screen", () => {
       ]
     }
     const typed = Array.from("guide test").reduce(Ask.onListKey, list)
-    assert.deepStrictEqual(
-      Ask.matching(typed).map(({ value }) => value),
-      ["3"]
-    )
+    assert.deepStrictEqual(Ask.matching(typed).map(Struct.get("value")), ["3"])
     assert.strictEqual(Ask.chosen(Ask.onListKey(list, "\u001b[A"))?.value, "3")
     assert.strictEqual(Ask.chosen(Ask.onListKey(Ask.onListKey(list, "\u001b[B"), "w"))?.value, "2")
     assert.isUndefined(Ask.chosen(Array.from("nothing").reduce(Ask.onListKey, list)))

@@ -1,5 +1,5 @@
 import { assert, beforeAll, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { build } from "../cli/support/Bundle.ts"
 import { jsonLines, place } from "../cli/support/Process.ts"
 
@@ -60,10 +60,7 @@ describe("the command without a verb", () => {
       assert.include(stderr, 'there is no command "/clear"; did you mean new?')
       assert.notInclude(stdout + stderr, "\u001b")
       const sessions = jsonLines((yield* here.run(["sessions", "--json"])).stdout)
-      assert.deepStrictEqual(
-        sessions.map(({ title }) => title),
-        ["Both"]
-      )
+      assert.deepStrictEqual(sessions.map(Struct.get("title")), ["Both"])
     })
   )
 })

@@ -1,6 +1,6 @@
 /** The history of prompts. Spec: SE-50..SE-53. */
 import { assert, it } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Effect, Struct, TestClock } from "effect"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { Search, type PromptsOptions } from "../../packages/log/src/search/Search.ts"
@@ -40,10 +40,7 @@ it.effect("SE-50: an import that comes later does not put old prompts before new
     const search = yield* Search
     const first = yield* search.prompts({ limit: 2 })
     const rest = yield* search.prompts({ limit: 2, cursor: first.cursor })
-    assert.deepStrictEqual(
-      rest.items.map(({ text }) => text),
-      ["long ago"]
-    )
+    assert.deepStrictEqual(rest.items.map(Struct.get("text")), ["long ago"])
   }).pipe(Effect.provide(memorySearch))
 )
 

@@ -1,7 +1,7 @@
 /** Permissions and questions, as clients are asked and answer. */
 import { it } from "@effect/vitest"
 import { Asks } from "@daybook/server"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { assert } from "vitest"
 import { callParts, finish, says, streams } from "../support/ScriptedModel.ts"
 import { connect, fresh, script, textOf, typesOf, type Client, type Frame } from "./support/Served.ts"
@@ -119,16 +119,10 @@ it.scopedLive("SO-95: of a permission and a question that are open together, eac
     yield* client.ask({ op: "answer", id: "a1", ask: askOf("permission"), decision: "once" })
     const answered = (frame: Frame) => frame.type === "answered" && frame["id"] === "m1"
     const first = yield* client.until(answered)
-    assert.deepStrictEqual(
-      first.filter(answered).map(({ ask }) => ask),
-      [askOf("permission")]
-    )
+    assert.deepStrictEqual(first.filter(answered).map(Struct.get("ask")), [askOf("permission")])
     yield* client.ask({ op: "answer", id: "a2", ask: askOf("question"), answers: ["two", "because"] })
     const rest = yield* client.untilType("done")
-    assert.deepStrictEqual(
-      rest.filter(answered).map(({ ask }) => ask),
-      [askOf("question")]
-    )
+    assert.deepStrictEqual(rest.filter(answered).map(Struct.get("ask")), [askOf("question")])
   })
 )
 

@@ -1,6 +1,6 @@
 /** Whose a session is, who may have one where, and what a model's sessions are. */
 import { it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert } from "vitest"
@@ -106,10 +106,7 @@ it.scopedLive("SO-54: an alias that stands for another model now asks that one",
     yield* client.ask({ op: "send", id: "m2", input: "hi" })
     yield* client.untilType("done")
     const seen = yield* script(served, ({ request }) => Effect.replicateEffect(request, 2))
-    assert.deepStrictEqual(
-      seen.map(({ model }) => model),
-      ["two", "two"]
-    )
+    assert.deepStrictEqual(seen.map(Struct.get("model")), ["two", "two"])
   })
 )
 

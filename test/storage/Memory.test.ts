@@ -10,9 +10,9 @@ import { Effect, Layer, Queue } from "effect"
 import * as Daybook from "../../packages/embedded/src/Daybook.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { memoryLog, temporaryFolder } from "../support/Database.ts"
-import { runtime, say, scene } from "../support/Harness.ts"
+import { answerTo, runtime, scene } from "../support/Harness.ts"
 import { begin, session } from "../support/Logs.ts"
-import { callParts, calls, says } from "../support/ScriptedModel.ts"
+import { callParts, calls } from "../support/ScriptedModel.ts"
 
 /** The names of all files that were made in the folder while the effect ran; `sentinel` is made after it. */
 const madeIn = <A, E, R>(folder: string, effect: Effect.Effect<A, E, R>) =>
@@ -75,9 +75,7 @@ it.scopedLive("TO-26: a whole run in memory that keeps nothing makes no file, wh
       const { id, log, model, sessions } = yield* scene(work)
       yield* sessions.switchAgent(id, "free")
       yield* model.answer(calls(callParts("call", "bash", { command: "seq 1 100000" })))
-      yield* model.answer(says("seen"))
-      yield* say(id, "print much")
-      yield* sessions.wait(id)
+      yield* answerTo(id, "print much", "seen")
       yield* log.append(id, [draft("session.next.renamed", { title: "x".repeat(1_000_000) })])
       const { items } = yield* sessions.messages({ sessionID: id })
       const tool = items

@@ -275,7 +275,7 @@ it.scopedLive(
       for (const [part, index] of [
         ["name = 'todo'", "session_part_todo (session=? AND seq<?)"],
         ["WITH RECURSIVE tree", "session_parent (parent_id=?)"],
-        ["status = 'running' ORDER BY seq", "session_part_unsettled (session=?)"],
+        ["p.status = 'running' ORDER BY p.seq", "session_part_unsettled (session=?)"],
         ["WHERE address =", "session_address (address=?)"],
         ["CROSS JOIN session_message", "SEARCH m USING PRIMARY KEY (session=? AND seq>? AND seq<?)"],
         ["SELECT seq, message_id FROM session_leaf", "SEARCH session_leaf USING PRIMARY KEY (session=? AND seq<?)"],

@@ -2,7 +2,7 @@
 import { statSync } from "node:fs"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Stats from "../../packages/log/src/maintenance/Stats.ts"
 import { logAt, temporaryDatabase } from "../support/Database.ts"
@@ -84,10 +84,7 @@ it.scopedLive(
       const bytes = events.reduce((sum, { data }) => sum + stored(data), 0)
       assert.deepInclude(found, { sessions: 1, events: 4, bytes, sampled: false })
       assert.isUndefined(found.tables)
-      assert.deepStrictEqual(
-        found.largest.map(({ sessionID }) => sessionID),
-        [one]
-      )
+      assert.deepStrictEqual(found.largest.map(Struct.get("sessionID")), [one])
       const refused = yield* Effect.flip(Stats.stats({ database, sessionID: session() }))
       assert.strictEqual(refused._tag, "SessionNotFound")
     })

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { memoryLog } from "../support/Database.ts"
@@ -83,10 +83,7 @@ it.effect("ST-32: each documented query runs and finds what it says it finds", (
     const found = yield* Effect.forEach(queries, (text) => sql.unsafe<Record<string, unknown>>(text))
     const [events, transcript, failed, waiting, ...rest] = found
     assert.deepStrictEqual(rest, [])
-    assert.deepStrictEqual(
-      events?.map(({ prompt }) => prompt),
-      ["And now?", "What is here?"]
-    )
+    assert.deepStrictEqual(events?.map(Struct.get("prompt")), ["And now?", "What is here?"])
     assert.strictEqual(transcript?.length, 4)
     assert.deepStrictEqual(failed, [{ session_id: id, name: "read", input: '{"path":"a.ts"}', error: "no such file" }])
     assert.deepStrictEqual(waiting, [{ session_id: id, delivery: "steer", text: "And now?" }])

@@ -5,10 +5,10 @@ import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 
 /** Creates the table. */
 export const derivedTable = Layer.effectDiscard(
-  Effect.flatMap(
-    SqlClient.SqlClient,
-    (sql) => sql`CREATE TABLE IF NOT EXISTS derived (number INTEGER PRIMARY KEY, session_id TEXT, seq INTEGER)`
-  )
+  Effect.flatMap(SqlClient.SqlClient, (sql) => {
+    const key = sql.onDialectOrElse({ pg: () => "BIGSERIAL", orElse: () => "INTEGER" })
+    return sql.unsafe(`CREATE TABLE IF NOT EXISTS derived (number ${key} PRIMARY KEY, session_id TEXT, seq INTEGER)`)
+  })
 )
 
 /** Adds an event. */

@@ -1,5 +1,5 @@
 /** Builds the whole runtime around a scripted model, for tests from the facade down. */
-import { mkdtempSync, rmSync } from "node:fs"
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Layer } from "effect"
@@ -8,6 +8,7 @@ import * as Daybook from "../../packages/embedded/src/Daybook.ts"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import type { Session } from "../../packages/log/src/domain/Message.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { giveFileTo } from "./Owners.ts"
 import * as ScriptedModel from "./ScriptedModel.ts"
 
 /** The runtime on a database, with a scripted model. */
@@ -39,6 +40,20 @@ export const say = (
   options: { readonly delivery?: "steer" | "queue"; readonly resume?: boolean; readonly id?: string } = {}
 ) => Effect.flatMap(Sessions, (sessions) => sessions.prompt({ sessionID, prompt: { text }, ...options }))
 
+/** Answers a prompt with a text, and waits until the session's work is done. */
+export const answerTo = Effect.fnUntraced(function* (sessionID: SessionID, text: string, answer: string) {
+  yield* (yield* ScriptedModel.ScriptedModel).answer(ScriptedModel.says(answer))
+  yield* say(sessionID, text)
+  yield* (yield* Sessions).wait(sessionID)
+})
+
+/** Answers a prompt with a text, and returns the request when the session's work is done. */
+export const exchange = (sessionID: SessionID, text: string, answer: string) =>
+  Effect.zipRight(
+    answerTo(sessionID, text, answer),
+    Effect.flatMap(ScriptedModel.ScriptedModel, (model) => model.request)
+  )
+
 /** The services of the runtime of `open`. */
 export type Opened = Layer.Layer.Success<ReturnType<typeof runtime>>
 
@@ -50,7 +65,21 @@ export const open = (options: Partial<Daybook.Options> = {}, model: Parameters<t
 export interface Runtimes {
   readonly runtime: typeof runtime
   readonly open: typeof open
+  /** Copies a database as the death of its process leaves it. Default: the file. */
+  readonly leave?: typeof leaveFile
+  /** Replaces the owners in a database that no process has open. Default: in a file. */
+  readonly give?: typeof giveFileTo
+  /** What the runtime does not take there: tests that use it are not registered. */
+  readonly lacks?: ReadonlyArray<"projectors" | "retention">
 }
+
+/** Copies a file as the death of its process leaves it. */
+export const leaveFile = (filename: string, copy: string): Effect.Effect<void> =>
+  Effect.sync(() => {
+    for (const suffix of ["", "-wal"]) {
+      if (existsSync(filename + suffix)) copyFileSync(filename + suffix, copy + suffix)
+    }
+  })
 
 /** All user texts of a request, in order. */
 export const allUserTexts = ({ prompt }: Pick<ScriptedModel.SeenRequest, "prompt">): ReadonlyArray<string> =>

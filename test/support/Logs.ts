@@ -34,7 +34,7 @@ export const storeAs = Effect.fnUntraced(function* (
     checksum = ${checksumOf(changed)} WHERE position = ${changed.position}`
 })
 
-const tableNames = [
+export const tableNames = [
   "event_sequence",
   "session_floor",
   "content",

@@ -10,8 +10,8 @@ const needed = 2 * 1024 ** 3
 
 /** Folders of `test/` whose tests need no other `/dev/shm` in a sandbox, and say nothing about disks. */
 const suites = new Set(
-  `branches compaction consumer context discord files formats log projection prompt request retention runner search server
-  session tools trust undo`.split(/\s+/)
+  `agent branches client compaction consumer context discord execution files formats log mcp models names projection prompt
+  request retention runner search server session tools trust undo`.split(/\s+/)
 )
 
 const isUsable = (): boolean => {

@@ -9,6 +9,7 @@ import { join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 import { expect } from "vitest"
 import { type Absence, absencesVariable } from "./AbsentParts.ts"
+import { postgresPrograms } from "./PostgresServer.ts"
 
 export interface Part {
   /** What suites need, in a sentence. */
@@ -59,6 +60,12 @@ const docker = () =>
     return runs(program, ...args)
   }) && inFolder((folder) => runs("/bin/sh", "-c", startsDocker, "sh", folder))
 
+/** Root starts it as the user that its package makes. */
+const postgres = () => {
+  const bin = postgresPrograms()
+  return bin !== undefined && runs(join(bin, "postgres"), "--version") && (!isRoot() || runs("id", "postgres"))
+}
+
 const linux = ["linux"]
 const isRoot = () => process.getuid?.() === 0
 
@@ -97,6 +104,7 @@ const parts = {
   },
   openssl: { name: "OpenSSL", works: () => runs("openssl", "version"), get: "apt-get install openssl" },
   python: { name: "Python", works: () => runs("python3", "--version"), get: "apt-get install python3" },
+  postgres: { name: "PostgreSQL", works: postgres, get: "apt-get install postgresql", needs: linux },
   tmux: { name: "tmux", works: () => runs("tmux", "-V"), get: "apt-get install tmux" }
 } satisfies Record<string, Part>
 

@@ -3,12 +3,12 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Tool } from "@effect/ai"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Either, FastCheck as fc, Schema, Stream } from "effect"
+import { Effect, Either, FastCheck as fc, Schema, Stream, Struct } from "effect"
 import { decodeInput } from "../../packages/core/src/tool/LenientInput.ts"
 import { define, fromJsonSchema } from "../../packages/core/src/tool/ToolDefinition.ts"
 import type { TodoItem } from "../../packages/log/src/domain/Values.ts"
 import { dataOf } from "../runner/support/Runs.ts"
-import { runtime, say, scene } from "../support/Harness.ts"
+import { answerTo, runtime, say, scene } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { patchOf } from "./PatchTree.ts"
 import { agentWith, allowAll, callBy, makeWorkbench, type Options, textOf } from "./Workbench.ts"
@@ -211,10 +211,7 @@ describe("the habits of models", () => {
       const { asked, fail } = yield* makeDesk({ rules: [] })
       yield* fail("bash", { command: ["sh", "-c", "rm -r src"] })
       yield* fail("bash", { command: ["rm", "-r", "a b"] })
-      assert.deepStrictEqual(
-        asked.map(({ resources }) => resources),
-        [["rm -r src"], ["rm -r 'a b'"]]
-      )
+      assert.deepStrictEqual(asked.map(Struct.get("resources")), [["rm -r src"], ["rm -r 'a b'"]])
     })
   )
 
@@ -324,9 +321,7 @@ describe("in a session", () => {
           callParts("two", "todo", { items: null })
         )
       )
-      yield* model.answer(says("done"))
-      yield* say(id, "on")
-      yield* sessions.wait(id)
+      yield* answerTo(id, "on", "done")
       assert.deepStrictEqual(yield* sessions.todos(id), [{ text: "new", status: "done" }])
     }).pipe(Effect.provide(runtime()))
   )

@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Stream } from "effect"
+import { Deferred, Effect, Stream, Struct } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { Session } from "../../packages/log/src/domain/Message.ts"
 import { dataOf, eventsOf, transcript } from "../runner/support/Runs.ts"
@@ -46,10 +46,7 @@ it.scoped(
         (yield* transcript(child.id)).map((message) => (message.type === "user" ? message.text : message.type)),
         ["count the files", "assistant"]
       )
-      assert.deepStrictEqual(
-        (yield* transcript(id)).map(({ type }) => type),
-        ["user", "assistant", "assistant"]
-      )
+      assert.deepStrictEqual((yield* transcript(id)).map(Struct.get("type")), ["user", "assistant", "assistant"])
     }).pipe(Effect.provide(family()))
 )
 
@@ -93,10 +90,7 @@ it.scoped(
       const id = yield* worked("names", "both")
       assert.strictEqual(only(yield* childrenOf(id)).agent, "helper")
       const failed = (yield* dataOf(id, "session.next.tool.failed")).map(({ error }) => error)
-      assert.deepStrictEqual(
-        failed.map(({ type }) => type),
-        ["tool.input", "tool.input"]
-      )
+      assert.deepStrictEqual(failed.map(Struct.get("type")), ["tool.input", "tool.input"])
       const messages = failed.map(({ message }) => message).join("\n")
       assert.match(messages, /"lead" takes no tasks; there are: .*helper/)
       assert.match(messages, /there is no agent "nobody"; known: .*helper/)

@@ -2,7 +2,7 @@
 import { copyFileSync, existsSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Effect, Exit, Layer, Scope } from "effect"
+import { Effect, Exit, Layer, Scope, Struct } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { dataOf } from "../runner/support/Runs.ts"
@@ -65,10 +65,7 @@ it.scopedLive("TU-2: after a crash a task's call is failed, its child is listed 
         ["tool.interrupted"]
       )
       assert.strictEqual(yield* model.pending, 0)
-      assert.deepStrictEqual(
-        (yield* sessions.interrupted).map((session) => session.id),
-        [child?.id]
-      )
+      assert.deepStrictEqual((yield* sessions.interrupted).map(Struct.get("id")), [child?.id])
     }).pipe(Effect.provide(family({ filename: left })))
   })
 )

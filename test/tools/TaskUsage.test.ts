@@ -1,7 +1,7 @@
 /** What sessions cost with those that they started, and who stands above whom. */
 import { tmpdir } from "node:os"
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import type { Session } from "../../packages/log/src/domain/Message.ts"
@@ -44,10 +44,7 @@ it.scoped("TO-106: what children spend counts for every session above them, once
     }
     assert.strictEqual(yield* store.rootOf(named("below")), id)
     assert.strictEqual(yield* store.rootOf(id), id)
-    assert.deepStrictEqual(
-      (yield* store.ancestors(named("below"))).map((session) => session.id),
-      [named("child"), id]
-    )
+    assert.deepStrictEqual((yield* store.ancestors(named("below"))).map(Struct.get("id")), [named("child"), id])
     const missing = yield* Effect.flip(sessions.usage(SessionID.make("ses_missing")))
     assert.strictEqual(missing._tag, "SessionNotFound")
   }).pipe(Effect.provide(family()))

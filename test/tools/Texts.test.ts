@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Tool } from "@effect/ai"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect, Schema, Struct } from "effect"
 import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
 import { pageLimits } from "../../packages/core/src/workspace/TextPage.ts"
 import { layerNothing } from "../../packages/core/src/workspace/ToolOutputStore.ts"
@@ -70,10 +70,7 @@ describe("changes", () => {
         patchOf(...Array.from({ length: count }, (_, n) => [`*** Add File: f${n}`, "+x"]).flat())
       for (const count of [5, 6, 8]) yield* fail("apply_patch", { patch: adding(count) })
       const five = "Patch A f0, A f1, A f2, A f3, A f4"
-      assert.deepStrictEqual(
-        asked.map(({ title }) => title),
-        [five, `${five} and 1 more`, `${five} and 3 more`]
-      )
+      assert.deepStrictEqual(asked.map(Struct.get("title")), [five, `${five} and 1 more`, `${five} and 3 more`])
     })
   )
 

@@ -3,7 +3,7 @@
  * what a runner writes. Nothing here depends on how events came: the fold takes one at a time.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { FastCheck as fc, Schema } from "effect"
+import { FastCheck as fc, Schema, Struct } from "effect"
 import { ActivityID } from "../../packages/log/src/domain/Identifiers.ts"
 import type { Draft } from "../../packages/log/src/events/SessionEvents.ts"
 import * as Fold from "../../packages/transcript/src/Fold.ts"
@@ -187,10 +187,7 @@ describe("a runner's log", () => {
         const of = next?.type === "session.next.prompt.promoted" ? next.data.messageID : event.data.activityID
         return [runOf(event.sessionID, of)]
       })
-      assert.deepStrictEqual(
-        starts.map(({ run }) => run),
-        named
-      )
+      assert.deepStrictEqual(starts.map(Struct.get("run")), named)
     }))
 
   it("FI-27: an assistant's row comes before its tools' rows, and these come in the order of the calls, each once", () =>

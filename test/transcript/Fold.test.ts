@@ -192,10 +192,7 @@ describe("runs", () => {
   it("DC-18: a run during which another begins is over", () => {
     const { events } = fold(started(), step, started("resume", ActivityID.make("act_2")))
     assert.deepStrictEqual(types(events), ["start", "error", "done", "start"])
-    assert.deepStrictEqual(
-      events.slice(2).map(({ seq }) => seq),
-      [12, 13, 14]
-    )
+    assert.deepStrictEqual(events.slice(2).map(Struct.get("seq")), [12, 13, 14])
   })
 
   it("FR-11: what comes after the end of a run is in no row", () => {
@@ -203,10 +200,7 @@ describe("runs", () => {
     const before = [started(), step, textStarted(), ...call("c1"), settled("interrupted")]
     const { events, messages } = fold(...before, ...rest)
     assert.deepStrictEqual(types(events), ["start", "tool_call", "done"])
-    assert.deepStrictEqual(
-      messages.map(({ role }) => role),
-      ["assistant"]
-    )
+    assert.deepStrictEqual(messages.map(Struct.get("role")), ["assistant"])
   })
 
   it("FI-104, FI-31: a long text is cut between code points, and says how long it is", () => {
@@ -249,15 +243,9 @@ describe("steps", () => {
     const before = [started(), step, ...calls, success("c3"), success("c1")]
     assert.deepStrictEqual(fold(...before).messages, [])
     const ended = fold(...before, stepEnded).messages
-    assert.deepStrictEqual(
-      ended.map((row) => row.id),
-      ["msg_a", "msg_a:c1"]
-    )
+    assert.deepStrictEqual(ended.map(Struct.get("id")), ["msg_a", "msg_a:c1"])
     const whole = fold(...before, stepEnded, success("c2")).messages
-    assert.deepStrictEqual(
-      whole.map((row) => row.id),
-      ["msg_a", "msg_a:c1", "msg_a:c2", "msg_a:c3"]
-    )
+    assert.deepStrictEqual(whole.map(Struct.get("id")), ["msg_a", "msg_a:c1", "msg_a:c2", "msg_a:c3"])
   })
 
   it("FI-26: a step that failed has a row with the reason, if it came to say anything", () => {

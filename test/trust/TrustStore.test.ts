@@ -1,6 +1,6 @@
 /** The decisions of a person about projects: real folders, real files, and what is kept of them. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import {
   chmodSync,
   chownSync,
@@ -238,10 +238,7 @@ describe("a decision", () => {
         changes?.added.map(({ path, text }) => [path, text]),
         [[".daybook/agents/new.md", "New."]]
       )
-      assert.deepStrictEqual(
-        changes?.removed.map(({ path }) => path),
-        [".daybook/agents/old.md"]
-      )
+      assert.deepStrictEqual(changes?.removed.map(Struct.get("path")), [".daybook/agents/old.md"])
       assert.deepStrictEqual(
         changes?.changed.map(({ before, now }) => [now.path, before.text, now.text]),
         [["AGENTS.md", "A rule.", "Another rule."]]

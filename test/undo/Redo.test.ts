@@ -2,11 +2,10 @@
 import { existsSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { folderBeside } from "../../packages/core/src/snapshot/Snapshots.ts"
-import { eventTypes, say } from "../support/Harness.ts"
-import { says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { answerTo, eventTypes } from "../support/Harness.ts"
 import { contents, write } from "./support/Repository.ts"
 import { put, session, sh, suite, work } from "./support/Session.ts"
 
@@ -60,7 +59,7 @@ describe("redo", () => {
     { "a.txt": "1", "b.txt": "1" },
     (folder) =>
       Effect.gen(function* () {
-        const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+        const sessions = yield* Sessions
         const { id } = yield* session(folder)
         yield* work(id, "one", sh("echo 2 > a.txt; echo 2 > b.txt"))
         yield* sessions.undo({ sessionID: id })
@@ -73,9 +72,7 @@ describe("redo", () => {
         assert.strictEqual(forced.counts.restored, 2)
         assert.strictEqual(readFileSync(join(folder, "b.txt"), "utf8"), "2\n")
         yield* sessions.undo({ sessionID: id })
-        yield* model.answer(says("hello"))
-        yield* say(id, "two")
-        yield* sessions.wait(id)
+        yield* answerTo(id, "two", "hello")
         const later = yield* eventTypes(id)
         const history = yield* Effect.flip(sessions.redo({ sessionID: id, force: true }))
         assert.deepInclude(history, { _tag: "RedoRefused", reason: "history" })
@@ -117,10 +114,7 @@ describe("redo", () => {
         assert.deepStrictEqual([account.undone, account.files], [true, []])
         assert.strictEqual(account.problems.length, 1)
         assert.strictEqual(readFileSync(join(folder, "a.txt"), "utf8"), "1")
-        assert.deepStrictEqual(
-          (yield* sessions.messages({ sessionID: id })).items.map((message) => message.id),
-          messages
-        )
+        assert.deepStrictEqual((yield* sessions.messages({ sessionID: id })).items.map(Struct.get("id")), messages)
       })
   )
 
@@ -134,10 +128,7 @@ describe("redo", () => {
       assert.deepStrictEqual((yield* sessions.messages({ sessionID: id })).items, [])
       const account = yield* sessions.redo({ sessionID: id })
       assert.deepStrictEqual([account.undone, account.files], [true, []])
-      assert.deepStrictEqual(
-        (yield* sessions.messages({ sessionID: id })).items.map((message) => message.id),
-        messages
-      )
+      assert.deepStrictEqual((yield* sessions.messages({ sessionID: id })).items.map(Struct.get("id")), messages)
     })
   )
 })

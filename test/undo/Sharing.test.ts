@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Stream, TestClock } from "effect"
+import { Deferred, Duration, Effect, Stream, Struct, TestClock } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import * as Snapshots from "../../packages/core/src/snapshot/Snapshots.ts"
 import { say } from "../support/Harness.ts"
@@ -76,10 +76,7 @@ describe("undo with others", () => {
           const state = contents(folder)
           yield* work(id, "one", sh("echo 2 > a.txt; rm -r dir; mkdir new; echo 1 > new/c.txt; chmod +x a.txt"))
           assert.isTrue(existsSync(join(folder, "new/c.txt")), "the sandbox lets the command write")
-          assert.deepStrictEqual(
-            (yield* changesOf(id)).map(({ files }) => files),
-            [["a.txt", "dir/b.txt", "new/c.txt"]]
-          )
+          assert.deepStrictEqual((yield* changesOf(id)).map(Struct.get("files")), [["a.txt", "dir/b.txt", "new/c.txt"]])
           yield* sessions.undo({ sessionID: id })
           assert.deepStrictEqual(contents(folder), state)
         }),

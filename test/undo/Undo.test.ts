@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
-import { Deferred, Effect, Stream } from "effect"
+import { Deferred, Effect, Stream, Struct } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { eventTypes, say, userTexts } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
@@ -101,10 +101,7 @@ describe("undo", () => {
         Stream.runDrain
       )
       yield* sessions.interrupt(id)
-      assert.deepStrictEqual(
-        (yield* changesOf(id)).map(({ files }) => files),
-        [["a.txt"]]
-      )
+      assert.deepStrictEqual((yield* changesOf(id)).map(Struct.get("files")), [["a.txt"]])
       yield* sessions.undo({ sessionID: id })
       assert.strictEqual(readFileSync(join(folder, "a.txt"), "utf8"), "1")
     })

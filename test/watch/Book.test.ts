@@ -1,6 +1,6 @@
 /** What the live page keeps of the events, as pure values: the same shells as `ShellList`, in bounded memory. */
 import { assert, it } from "@effect/vitest"
-import { FastCheck as fc } from "effect"
+import { FastCheck as fc, Struct } from "effect"
 import { type Shell, Filter, ShellBook as Book } from "../../packages/inspector/src/page/shells/ShellBook.ts"
 import { fold } from "../../packages/inspector/src/page/shells/ShellTexts.ts"
 import * as ShellList from "../../packages/shell/src/record/ShellList.ts"
@@ -70,10 +70,7 @@ it("SL-224: open shells come first in the order of their opening, then closed on
 it("SL-225: a command has the folder in which it started, if the log has it", () => {
   const events = eventsOf([ran("a", { cwd: "/one" }), ran("b", { cwd: "/two" }), ran("c")])
   const [shell] = bookOf(events).shells
-  assert.deepStrictEqual(
-    shell?.entries.map(({ folder }) => folder),
-    [undefined, "/one", "/two"]
-  )
+  assert.deepStrictEqual(shell?.entries.map(Struct.get("folder")), [undefined, "/one", "/two"])
 })
 
 it("SL-228: beyond the limits of events and characters the oldest events are dropped, and counted", () => {

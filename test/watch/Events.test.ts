@@ -4,7 +4,7 @@
  */
 import { assert, it } from "@effect/vitest"
 import { SqlClient } from "@effect/sql"
-import { Effect, Fiber, Stream, TestClock } from "effect"
+import { Effect, Fiber, Stream, Struct, TestClock } from "effect"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
@@ -311,8 +311,5 @@ it("SL-221: frames are joined to texts of at most 64 Ki characters, in order, an
   const frames = [10, 65_526, 1, 70_000, 5, 6].map((length) => "x".repeat(length))
   const texts = LocalServer.joined(frames)
   assert.strictEqual(texts.join(""), frames.join(""))
-  assert.deepStrictEqual(
-    texts.map(({ length }) => length),
-    [65_536, 1, 70_000, 11]
-  )
+  assert.deepStrictEqual(texts.map(Struct.get("length")), [65_536, 1, 70_000, 11])
 })

@@ -40,7 +40,7 @@ import * as PromptExpander from "./prompt/PromptExpander.ts"
 import * as Templates from "./prompt/Templates.ts"
 import * as HostRequests from "./request/HostRequests.ts"
 import * as SessionRunner from "./runner/SessionRunner.ts"
-import type { Options } from "./RuntimeOptions.ts"
+import type { DatabaseOptions, Options } from "./RuntimeOptions.ts"
 import * as ChildSessions from "./session/ChildSessions.ts"
 import * as Naming from "./session/Naming.ts"
 import * as Questions from "./session/Questions.ts"
@@ -57,7 +57,7 @@ import { ProjectTrust, trustAll } from "./trust/ProjectTrust.ts"
 import * as LocationFiles from "./workspace/LocationFiles.ts"
 import * as ToolOutputStore from "./workspace/ToolOutputStore.ts"
 
-export type { Options } from "./RuntimeOptions.ts"
+export type { DatabaseOptions, Options, Settings } from "./RuntimeOptions.ts"
 
 /** The services of the layer. Log, stores and connections are for readers and for projectors' tables. */
 export type Services =
@@ -79,6 +79,8 @@ export type Services =
   | ConsumerStore
   | SqlClient.SqlClient
   | Database.ReadSql
+
+type AnyOptions = Options | DatabaseOptions
 
 /** How long a process keeps a session after its work is done, in milliseconds (EX-O10). */
 const keepMs = 1_000
@@ -102,13 +104,17 @@ const temporaryFolder = Effect.flatMap(FileSystem.FileSystem, (fs) =>
   )
 )
 
+/** The file of the database; undefined if there is none. */
+const fileOf = ({ filename }: AnyOptions): string | undefined => (filename === ":memory:" ? undefined : filename)
+
 /** The folder for outputs; undefined for a temporary one. */
-const outputsFolder = ({ filename, toolOutputs }: Options): string | undefined => {
-  if (typeof toolOutputs === "string") return toolOutputs
-  return filename === ":memory:" ? undefined : join(dirname(filename), "tool-output")
+const outputsFolder = (options: AnyOptions): string | undefined => {
+  if (typeof options.toolOutputs === "string") return options.toolOutputs
+  const file = fileOf(options)
+  return file === undefined ? undefined : join(dirname(file), "tool-output")
 }
 
-const outputs = (options: Options) => {
+const outputs = (options: AnyOptions) => {
   if (options.toolOutputs === false) return ToolOutputStore.layerNothing
   const root = outputsFolder(options)
   return root === undefined
@@ -117,15 +123,18 @@ const outputs = (options: Options) => {
 }
 
 /** The folder for snapshots; undefined if none are taken. */
-const snapshotsFolder = ({ filename, snapshots }: Options): string | undefined => {
-  if (snapshots === false) return undefined
-  return snapshots ?? (filename === ":memory:" ? undefined : Snapshots.folderBeside(filename))
+const snapshotsFolder = (options: AnyOptions): string | undefined => {
+  if (options.snapshots === false) return undefined
+  const file = fileOf(options)
+  return options.snapshots ?? (file === undefined ? undefined : Snapshots.folderBeside(file))
 }
 
-const databaseFiles = ({ filename }: Options) =>
-  filename === ":memory:" ? [] : ["", "-wal", "-shm", "-journal"].map((end) => resolve(`${filename}${end}`))
+const databaseFiles = (options: AnyOptions) => {
+  const file = fileOf(options)
+  return file === undefined ? [] : ["", "-wal", "-shm", "-journal"].map((end) => resolve(`${file}${end}`))
+}
 
-const snapshots = (options: Options) => {
+const snapshots = (options: AnyOptions) => {
   const folder = snapshotsFolder(options)
   if (folder === undefined) return Snapshots.layerNothing
   const outputs = outputsFolder(options)
@@ -147,7 +156,7 @@ const retention = (policy: Retention.Policy) =>
   )
 
 /** The sandbox of child processes; it hides this runtime's files from them. */
-const sandbox = (options: Options) => {
+const sandbox = (options: AnyOptions) => {
   const { sandbox: settings = {}, userFolder } = options
   const own = databaseFiles(options)
   const folders = [outputsFolder(options), snapshotsFolder(options), userFolder]
@@ -156,7 +165,7 @@ const sandbox = (options: Options) => {
 }
 
 /** Expands prompts with the templates of host, user and project, and the extensions' resources. */
-const expander = <Extra>(options: Options, extensions: Layer.Layer<Extra>) =>
+const expander = <Extra>(options: AnyOptions, extensions: Layer.Layer<Extra>) =>
   PromptExpander.layer.pipe(
     Layer.provideMerge(
       Layer.unwrapEffect(
@@ -173,7 +182,7 @@ const expander = <Extra>(options: Options, extensions: Layer.Layer<Extra>) =>
   )
 
 /** Agents of the host, the user's folder and the projects. */
-const agents = (options: Options) =>
+const agents = (options: AnyOptions) =>
   Layer.unwrapEffect(
     Effect.map(SystemContext.ContextSettings, ({ projectConfig, userFolder }) =>
       Agents.layer({ agents: options.agents, adjustAgent: options.adjustAgent, userFolder, projectConfig })
@@ -181,7 +190,7 @@ const agents = (options: Options) =>
   ).pipe(Layer.provide(SystemContext.layerContextSettings(options)))
 
 /** The tools of a Location: the host's choice, and those that need their session. */
-const tools = (options: Options) =>
+const tools = (options: AnyOptions) =>
   Effect.zipWith(
     options.builtins ?? Effect.succeed([]),
     SessionTools.make({ questions: options.questions === true, taskDepth: taskDepth(options) }),
@@ -189,7 +198,7 @@ const tools = (options: Options) =>
   )
 
 /** Built once per Location, when a drain first enters it. */
-const locationLayer = (options: Options) =>
+const locationLayer = (options: AnyOptions) =>
   SessionRunner.layer({
     steerBatchLimit: clamp(options.steerBatchLimit, 100, Number.MAX_SAFE_INTEGER),
     budget: options.budget ?? {},
@@ -205,7 +214,7 @@ const locationLayer = (options: Options) =>
   )
 
 /** Limits the depth to the depth of the deepest family. */
-const taskDepth = ({ taskDepth: depth = 3 }: Options) => Math.max(0, Math.min(Math.trunc(depth), deepestFamily))
+const taskDepth = ({ taskDepth: depth = 3 }: AnyOptions) => Math.max(0, Math.min(Math.trunc(depth), deepestFamily))
 
 /** Maximum number of sessions resumed at the same time after startup. */
 const resumedAtOnce = 16
@@ -257,6 +266,24 @@ const forgetRemoved = Layer.scopedDiscard(
   }).pipe(Effect.catchAllCause((cause) => Effect.logWarning("outputs of removed sessions could not be removed", cause)))
 )
 
+/** Refuses options that the place of the log does not know. */
+const known = ({ database, projectors, retention, search }: AnyOptions): Layer.Layer<never, Database.DatabaseError> => {
+  const asked = { projectors: projectors !== undefined, retention: retention !== undefined, search: search === true }
+  const missing = database?.lacks.find((name) => asked[name])
+  if (database === undefined || missing === undefined) return Layer.empty
+  const details = `the option \`${missing}\` is not supported on this database yet: leave it out, or use a file`
+  return Layer.fail(new Database.DatabaseError({ filename: database.name, reason: "not-supported", details }))
+}
+
+/** The connections of the runtime, and the log with its stores over them. */
+const places = (options: AnyOptions) => {
+  if (options.database !== undefined) return { connections: options.database.layer, store: options.database.layer }
+  return {
+    connections: Database.layer({ filename: options.filename }),
+    store: Store.layerSql({ projectors: options.projectors ?? [] })
+  }
+}
+
 /**
  * The runtime on one database: `Sessions`, `EventLog`, and the services that a host extends (`HostTools`,
  * `HostContext`). It requires a `ModelResolver`: `Models.layer` of `@daybook/models`, or `layerLanguageModel` around
@@ -272,18 +299,13 @@ const forgetRemoved = Layer.scopedDiscard(
  * ```
  */
 export const layer = <Extra = never>(
-  options: Options<Extra>
+  options: Options<Extra> | DatabaseOptions<Extra>
 ): Layer.Layer<Services | Extra, Database.DatabaseError | StoreError, ModelResolver> => {
-  const storage = Layer.mergeAll(
-    Database.layer({ filename: options.filename }),
-    Identifiers.layer,
-    agents(options),
-    NodeContext.layer
-  )
+  const { connections, store } = places(options)
+  const storage = Layer.mergeAll(connections, known(options), Identifiers.layer, agents(options), NodeContext.layer)
   // Shared values: a layer used by reference is built once.
   const extensions = Layer.provide(options.extensions ?? none<Extra>(), [HostTools.layer, sandbox(options)])
   const taken = snapshots(options)
-  const store = Store.layerSql({ projectors: options.projectors ?? [] })
   const records = Layer.mergeAll(
     extensions,
     store,

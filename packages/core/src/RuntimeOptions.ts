@@ -3,6 +3,7 @@ import type { Layer } from "effect"
 import type { Budget, Price } from "@daybook/log/domain/Values"
 import type { Projector } from "@daybook/log/log/Appends"
 import type { EventLog } from "@daybook/log/log/EventLog"
+import type { Elsewhere } from "@daybook/log/Store"
 import type * as Retention from "@daybook/log/retention/Retention"
 import type { EnvironmentGrants } from "./child/ChildEnvironment.ts"
 import type { SandboxSettings } from "./child/Sandbox.ts"
@@ -16,10 +17,22 @@ import type * as ToolRegistry from "./tool/ToolRegistry.ts"
 import type { Trust } from "./trust/ProjectTrust.ts"
 import type * as LocationFiles from "./workspace/LocationFiles.ts"
 
-/** Options of the runtime. Only `filename` is required. `Extra` are the services of `extensions`. */
-export interface Options<Extra = never> {
+/** Options of the runtime on a file. Only `filename` is required. `Extra` are the services of `extensions`. */
+export interface Options<Extra = never> extends Settings<Extra> {
   /** Path of the database, or `:memory:` for a store that ends with the layer. */
   readonly filename: string
+  readonly database?: undefined
+}
+
+/** Options of the runtime on another database. */
+export interface DatabaseOptions<Extra = never> extends Settings<Extra> {
+  /** `Postgres.config` of `@daybook/postgres`. Folders of this machine have the defaults of `:memory:`. */
+  readonly database: Elsewhere
+  readonly filename?: undefined
+}
+
+/** The options that do not say where the log is kept. */
+export interface Settings<Extra = never> {
   /** The built-in tools, made once per Location. Default: none. */
   readonly builtins?: ToolRegistry.Builtins
   /**

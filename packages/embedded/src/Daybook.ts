@@ -13,8 +13,14 @@ import type { StoreError } from "@daybook/log/store/StoreError"
 import * as Mcp from "@daybook/mcp/Mcp"
 import { builtins } from "@daybook/tools/BuiltinTools"
 
-/** Options of the runtime. Only `filename` is required. */
-export interface Options extends Omit<Runtime.Options<Mcp.Mcp>, "extensions"> {
+/** Options of the runtime on a file. Only `filename` is required. */
+export interface Options extends Settings, Pick<Runtime.Options, "filename" | "database"> {}
+
+/** Options of the runtime on another database. Only `database` is required. */
+export interface DatabaseOptions extends Settings, Pick<Runtime.DatabaseOptions, "filename" | "database"> {}
+
+/** The options that do not say where the log is kept. */
+export interface Settings extends Omit<Runtime.Settings<Mcp.Mcp>, "extensions"> {
   /** MCP servers by name. Models get their tools, and prompts mention their resources as `@name:uri`. */
   readonly mcp?: Mcp.McpServers
   /**
@@ -47,8 +53,10 @@ export const layer = ({
   mcp = {},
   serverStart,
   ...options
-}: Options): Layer.Layer<Services, DatabaseError | StoreError, ModelResolver> => {
-  const beside = (name: string) => (options.filename === ":memory:" ? undefined : join(dirname(options.filename), name))
+}: Options | DatabaseOptions): Layer.Layer<Services, DatabaseError | StoreError, ModelResolver> => {
+  const { filename } = options
+  const beside = (name: string) =>
+    filename === undefined || filename === ":memory:" ? undefined : join(dirname(filename), name)
   const start = { folder: beside("mcp"), tools: beside("mcp-tools"), ...serverStart }
   return Runtime.layer({ builtins, ...options, extensions: Mcp.layer(mcp, start) })
 }

@@ -2,8 +2,7 @@
 import { Schema } from "effect"
 import { LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
 import { ExportError, ExportThreadEnded, Finding, RootBusy, RootOfAnotherStore, RootUnusable } from "./layout/Errors.ts"
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+import { optional } from "@daybook/log/support/Optional"
 
 export const Exported = Schema.Struct({
   position: Schema.Int,

@@ -1,9 +1,16 @@
 /** The log and its store on one database, for readers that start fast, and as the runtime's lowest part. */
+import type * as SqlClient from "@effect/sql/SqlClient"
 import { Layer } from "effect"
+import type { ConsumerStore } from "./consumer/ConsumerStore.ts"
 import * as Identifiers from "./domain/Identifiers.ts"
 import * as SqlConsumerStore from "./consumer/SqlConsumerStore.ts"
+import type { EventLog, LogUnavailable } from "./log/EventLog.ts"
 import * as SqlEventLog from "./log/SqlEventLog.ts"
 import * as Database from "./storage/Database.ts"
+import type { EpochStore } from "./store/EpochStore.ts"
+import type { Inbox } from "./store/Inbox.ts"
+import type { QuestionStore } from "./store/QuestionStore.ts"
+import type { SessionStore } from "./store/SessionStore.ts"
 import * as SqlEpochStore from "./store/SqlEpochStore.ts"
 import * as SqlInbox from "./store/SqlInbox.ts"
 import * as SqlQuestionStore from "./store/SqlQuestionStore.ts"
@@ -17,6 +24,19 @@ export const layerStore = Layer.mergeAll(
   SqlEpochStore.layer,
   SqlConsumerStore.layer()
 )
+
+/** What keeps the log: the log, the stores beside it, and their connections. */
+export type Services =
+  EventLog | SessionStore | Inbox | QuestionStore | EpochStore | ConsumerStore | SqlClient.SqlClient | Database.ReadSql
+
+/** Another place for the log than a file. A package beside this one makes it. */
+export interface Elsewhere {
+  /** For messages. */
+  readonly name: string
+  readonly layer: Layer.Layer<Services, Database.DatabaseError | LogUnavailable>
+  /** What the runtime must not be asked for there. */
+  readonly lacks: ReadonlyArray<"projectors" | "retention" | "search">
+}
 
 /** `EventLog` and these services over the database in the context. */
 export const layerSql = (options: SqlEventLog.Options = {}) =>

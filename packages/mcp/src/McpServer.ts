@@ -1,6 +1,7 @@
 /** An MCP server's configuration, for the file and for applications. Spec: MC-1, MC-2, MC-36. */
 import { Duration, Option, Redacted, Schema } from "effect"
 import { fingerprint } from "@daybook/core/support/Fingerprint"
+import { optional } from "@daybook/log/support/Optional"
 
 // Defines how a server fails.
 
@@ -60,8 +61,6 @@ const Environment = Schema.Record({ key: Schema.String, value: Secret })
     )
   )
   .annotations(saying("expected names of variables, with values of text; put numbers in quotes"))
-
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 const ofEvery = {
   timeout: optional(Timeout),

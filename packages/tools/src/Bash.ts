@@ -25,6 +25,7 @@ import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { type OutputFile, outputLimits, ToolOutputStore } from "@daybook/core/workspace/ToolOutputStore"
 import type { ToolContent } from "@daybook/log/domain/Values"
 import { type CommandPlace, type CommandRequest, CommandRunner, type CommandEnd } from "./CommandRunner.ts"
+import { optional } from "@daybook/log/support/Optional"
 
 // What a command line shows about folders before it runs: warnings that advise, and are no boundary (TO-118).
 
@@ -185,8 +186,6 @@ const bashLimits = {
 
 /** Lines of late output. An output leaves room for them within the limits of a result. */
 const lateLines = 60
-
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 const BashTool = Tool.make("bash", {
   description:

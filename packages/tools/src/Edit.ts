@@ -7,7 +7,7 @@ import { diffOf, signed } from "@daybook/core/permission/PermissionSubject"
 import { define } from "@daybook/core/tool/ToolDefinition"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { spellings, type Target, type WritableTarget } from "@daybook/core/workspace/FileFailure"
-import { confirm, encodeWholeText, isCrlf, readWholeText, refuseRedacted, writeAtomically } from "./FileText.ts"
+import { refuse, confirm, encodeWholeText, isCrlf, readWholeText, refuseRedacted, writeAtomically } from "./FileText.ts"
 import { nearPlace, replacementFor } from "./NearText.ts"
 
 const EditTool = Tool.make("edit", {
@@ -36,8 +36,6 @@ const nearNote = (near: Replaced["near"]): string =>
     ? ""
     : ` It was a near match: from line ${near.line} on the file had other blanks, quotes, dashes or line ends than ` +
       `"oldText":\n${near.text.length <= 1_000 ? near.text : `${near.text.slice(0, 1_000)}...`}`
-
-const refuse = (message: string) => new ToolFailure({ type: "edit.refused", message })
 
 const toCrlf = (text: string) => text.replaceAll(/\r?\n/g, "\r\n")
 

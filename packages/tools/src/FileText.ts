@@ -18,7 +18,7 @@ import { mark } from "@daybook/log/support/Redaction"
 
 // Reads the complete text of a file before a change, and encodes it after.
 
-const refuse = (message: string) => new ToolFailure({ type: "edit.refused", message })
+export const refuse = (message: string) => new ToolFailure({ type: "edit.refused", message })
 
 /** Whether every line of a text ends in CR LF. */
 export const isCrlf = (content: string) => content.includes("\r\n") && !/(^|[^\r])\n/.test(content)

@@ -13,8 +13,7 @@ import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { pageLimits } from "@daybook/core/workspace/TextPage"
 import { checkGlob, listFiles } from "./Glob.ts"
 import { readExpression, searchLimits, searchLines } from "./LineSearch.ts"
-
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+import { optional } from "@daybook/log/support/Optional"
 
 const GrepTool = Tool.make("grep", {
   description:

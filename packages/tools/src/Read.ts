@@ -25,10 +25,9 @@ import {
   type TextPage
 } from "@daybook/core/workspace/TextPage"
 import { outputLimits } from "@daybook/core/workspace/ToolOutputStore"
+import { optional } from "@daybook/log/support/Optional"
 
 const position = Schema.Int.pipe(Schema.positive())
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
-
 const TextResult = Schema.Struct({
   type: Schema.Literal("text"),
   path: Schema.String,

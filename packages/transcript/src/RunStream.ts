@@ -9,6 +9,7 @@ import type { OpenText } from "@daybook/log/log/EventLog"
 import * as Fold from "./Fold.ts"
 import { separator } from "./fold/State.ts"
 import type { EventRow, RunID } from "./row/Rows.ts"
+import { isHigh } from "@daybook/log/domain/LongText"
 
 // The text of one run as deltas: live deltas, completed by the stored text. At every moment, the emitted text is a
 // beginning of the run's text; at the end it is all of the text. A live delta may be missing, late, or ahead of its
@@ -170,8 +171,6 @@ const flush = ([state, told]: DeltaStep): DeltaStep => {
   texts.delete(id)
   return flush([{ ...next, texts }, told + more])
 }
-
-const isHigh = (code: number): boolean => code >= 0xd800 && code <= 0xdbff
 
 const tell = (state: DeltaState, id: string, text: Text, ready: string, whole: boolean): DeltaStep => {
   const cut = !whole && isHigh(ready.charCodeAt(ready.length - 1)) ? ready.length - 1 : ready.length

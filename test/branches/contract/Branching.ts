@@ -3,21 +3,19 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Layer, Stream } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { MessageID, type SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
-import { eventTypes, newSession, type Runtimes, say, scene, userTexts } from "../../support/Harness.ts"
-import { callParts, calls, says, ScriptedModel, textParts } from "../../support/ScriptedModel.ts"
+import {
+  answerTo,
+  eventTypes,
+  exchange,
+  newSession,
+  type Runtimes,
+  say,
+  scene,
+  userTexts
+} from "../../support/Harness.ts"
+import { callParts, calls, textParts } from "../../support/ScriptedModel.ts"
 
 export const branching = ({ runtime }: Runtimes) => {
-  /** Sends a prompt, answers it, and waits; returns the request. */
-  const exchange = Effect.fnUntraced(function* (sessionID: SessionID, prompt: string, answer: string) {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    yield* model.answer(says(answer))
-    yield* say(sessionID, prompt)
-    const request = yield* model.request
-    yield* sessions.wait(sessionID)
-    return request
-  })
-
   const ids = Effect.fnUntraced(function* (sessionID: SessionID, type: string) {
     const { items } = yield* (yield* Sessions).messages({ sessionID, branch: "all" })
     return items.flatMap((message) => (message.type === type ? [message.id] : []))
@@ -236,16 +234,12 @@ export const branching = ({ runtime }: Runtimes) => {
       Effect.gen(function* () {
         const { id, model, sessions } = yield* scene()
         yield* model.answer(calls(callParts("c1", "todo", { items: [{ text: "first", status: "pending" }] })))
-        yield* model.answer(says("done"))
-        yield* say(id, "one")
-        yield* sessions.wait(id)
+        yield* answerTo(id, "one", "done")
         yield* model.request
         yield* model.request
         const calling = at(yield* ids(id, "assistant"), 0)
         yield* model.answer(calls(callParts("c2", "todo", { items: [{ text: "second", status: "pending" }] })))
-        yield* model.answer(says("done"))
-        yield* say(id, "two")
-        yield* sessions.wait(id)
+        yield* answerTo(id, "two", "done")
         yield* model.request
         yield* model.request
         const todos = Effect.map(sessions.todos(id), (items) => items.map(({ text }) => text))

@@ -3,7 +3,7 @@
  * every step are made as an exporter makes them when that step is the last, and held against what the model was shown.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Schema, Context as Services } from "effect"
+import { Context as Services, Effect, Layer, Schema, Struct } from "effect"
 import { shownAt, type ShownRequest } from "../../../packages/core/src/request/Recorded.ts"
 import * as Rendering from "../../../packages/files/src/render/Rendering.ts"
 import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
@@ -220,10 +220,7 @@ it.layer(conversation, { timeout: "120 seconds" })("the context of each step", (
           assert.strictEqual(row["id"], `sha256-${sha256(bytes.join(""))}`)
           for (let line = from; line <= to; line++) assert.isFalse(shown.has(line), `line ${line} of step ${step.seq}`)
           const refs = rowsOf(step.files, "refs.jsonl").filter(({ id }) => id === row["id"])
-          assert.deepEqual(
-            refs.map(({ path }) => path),
-            [`../messages.jsonl:${from}-${to}`]
-          )
+          assert.deepEqual(refs.map(Struct.get("path")), [`../messages.jsonl:${from}-${to}`])
         }
       }
       assert.isAtLeast(ranges, 10)

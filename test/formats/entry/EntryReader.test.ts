@@ -1,6 +1,6 @@
 /** Tests the reading of entry logs. Spec: FM-10..FM-19 in specs/formats.md. */
 import { assert, describe, it } from "@effect/vitest"
-import { Chunk, Effect, Predicate, Stream } from "effect"
+import { Chunk, Effect, Predicate, Stream, Struct } from "effect"
 import type * as Conversation from "../../../packages/formats/src/conversation/Conversation.ts"
 import * as EntryReader from "../../../packages/formats/src/entry/EntryReader.ts"
 import { forAll } from "../../support/Cases.ts"
@@ -73,10 +73,7 @@ describe("EntryReader", () => {
           ["Opaque", "e6", "e5"]
         ]
       )
-      assert.deepStrictEqual(
-        all.map(({ record }) => record),
-        entries
-      )
+      assert.deepStrictEqual(all.map(Struct.get("record")), entries)
       assert.deepInclude(all[1], {
         parts: [
           { type: "reasoning", text: "hm" },
@@ -106,10 +103,7 @@ describe("EntryReader", () => {
     Effect.gen(function* () {
       const slot = { type: "title", v: 1, title: "Slot", source: "user", pad: "   " }
       const pieces = yield* read("garbage", slot, { type: "session", id: "s", timestamp: startedAt, title: "Old" })
-      assert.deepStrictEqual(
-        pieces.map(({ _tag }) => _tag),
-        ["Problem", "Head"]
-      )
+      assert.deepStrictEqual(pieces.map(Struct.get("_tag")), ["Problem", "Head"])
       assert.deepInclude(headOf(pieces), {
         version: 1,
         dialect: "omp",
@@ -154,10 +148,7 @@ describe("EntryReader", () => {
           tags(pieces),
           wrong.map(() => "Opaque")
         )
-        assert.deepStrictEqual(
-          items(pieces).map(({ record }) => record),
-          wrong
-        )
+        assert.deepStrictEqual(items(pieces).map(Struct.get("record")), wrong)
         assert.deepStrictEqual(
           kinds(pieces),
           [2, 3, 4, 5, 6].map((line) => `wrong-field ${line}`)

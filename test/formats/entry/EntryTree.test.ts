@@ -1,6 +1,6 @@
 /** Tests the tree of entries. Spec: FM-30..FM-34 in specs/formats.md. */
 import { assert, describe, it } from "@effect/vitest"
-import { FastCheck as fc } from "effect"
+import { FastCheck as fc, Struct } from "effect"
 import { type Entry, entryOf } from "../../../packages/formats/src/entry/Entry.ts"
 import * as SessionContext from "../../../packages/formats/src/entry/SessionContext.ts"
 import { cases } from "../../support/Cases.ts"
@@ -22,10 +22,7 @@ describe("EntryTree", () => {
     const [first, second] = [record("a", null), record("a", null, { n: 2 })]
     const tree = SessionContext.make([first, record("b", "a")])
     tree.add(second)
-    assert.deepStrictEqual(
-      tree.entries.map(({ id }) => id),
-      ["a", "b", "a"]
-    )
+    assert.deepStrictEqual(tree.entries.map(Struct.get("id")), ["a", "b", "a"])
     assert.strictEqual(tree.get("a"), second)
     assert.strictEqual(tree.last(), second)
     assert.deepStrictEqual(pathOf(tree, "b"), ["a", "b"])

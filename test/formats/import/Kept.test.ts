@@ -2,7 +2,7 @@
 import * as NodeContext from "@effect/platform-node/NodeContext"
 import { FileSystem } from "@effect/platform/FileSystem"
 import { assert, it } from "@effect/vitest"
-import { Chunk, Effect, Stream } from "effect"
+import { Chunk, Effect, Stream, Struct } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import * as LogSource from "../../../packages/formats/src/import/LogSource.ts"
 import { allUserTexts, runtime } from "../../support/Harness.ts"
@@ -33,10 +33,7 @@ it.scopedLive(
         ])
       )
       const shown = yield* sessions.context(sessionID)
-      assert.deepStrictEqual(
-        shown.map(({ type }) => type),
-        ["compaction", "user", "assistant", "user", "assistant"]
-      )
+      assert.deepStrictEqual(shown.map(Struct.get("type")), ["compaction", "user", "assistant", "user", "assistant"])
       assert.include(JSON.stringify(shown), "kept result")
       for (const words of ["oldest", "gone", "Earlier summary."]) assert.notInclude(JSON.stringify(shown), words)
       yield* sessions.switchModel(sessionID, ref)

@@ -1,6 +1,6 @@
 /** Logs of pi 1.x become sessions that run: what a person removed from the context stays away from the model. */
 import { assert, it } from "@effect/vitest"
-import { Chunk, Effect, Layer, Stream } from "effect"
+import { Chunk, Effect, Layer, Stream, Struct } from "effect"
 import { layerStore } from "../../../packages/log/src/Store.ts"
 import { MessageID, SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { draft } from "../../../packages/log/src/events/SessionEvents.ts"
@@ -80,10 +80,7 @@ it.effect("FM-447: a message that lacks its content is read with an empty one", 
       roles.map((message, n) => ({ type: "message", id: `e${n}`, message: { ...message, timestamp: n } }))
     )
     const pieces = Chunk.toReadonlyArray(yield* Stream.runCollect(piecesOf(linesOf(log))))
-    assert.deepStrictEqual(
-      pieces.map((piece) => piece._tag),
-      ["Head", "Opaque", "User", "Answer"]
-    )
+    assert.deepStrictEqual(pieces.map(Struct.get("_tag")), ["Head", "Opaque", "User", "Answer"])
     const { messages } = SessionContext.build(log.slice(1).map(entryOf))
     assert.deepStrictEqual(
       messages.map((message) => ("content" in message ? message.content : undefined)),

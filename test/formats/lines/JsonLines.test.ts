@@ -1,6 +1,6 @@
 /** Tests the reading of JSON Lines. Spec: FM-2..FM-9 in specs/formats.md. */
 import { assert, describe, it } from "@effect/vitest"
-import { Chunk, Effect, FastCheck as fc, Stream } from "effect"
+import { Chunk, Effect, FastCheck as fc, Stream, Struct } from "effect"
 import * as JsonLines from "../../../packages/formats/src/lines/JsonLines.ts"
 import { forAll } from "../../support/Cases.ts"
 
@@ -31,10 +31,7 @@ describe("JsonLines", () => {
     Effect.gen(function* () {
       const source = Stream.concat(Stream.make(Buffer.from(`${a}\n${b}`)), Stream.never)
       const first = yield* source.pipe(JsonLines.read(), Stream.take(1), Stream.runCollect)
-      assert.deepStrictEqual(
-        Chunk.toReadonlyArray(first).map(({ _tag }) => _tag),
-        ["LogRecord"]
-      )
+      assert.deepStrictEqual(Chunk.toReadonlyArray(first).map(Struct.get("_tag")), ["LogRecord"])
     })
   )
 

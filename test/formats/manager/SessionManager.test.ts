@@ -1,6 +1,6 @@
 /** Sessions of entry logs, open for writing. Spec: FM-75, FM-87..FM-89, FM-98, FM-99, FM-125..FM-129. */
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer, Logger, Option, type Scope, TestClock } from "effect"
+import { Effect, Layer, Logger, Option, type Scope, Struct, TestClock } from "effect"
 import { type BlobStore, layerMemory } from "../../../packages/formats/src/blob/BlobStore.ts"
 import * as Breadcrumb from "../../../packages/formats/src/discovery/Breadcrumb.ts"
 import type { Body } from "../../../packages/formats/src/entry/Entry.ts"
@@ -76,10 +76,7 @@ it_(
     assert.isFalse(yield* exists("/agent/sessions"))
     yield* session.append(answer("reply"))
     const first = yield* linesAt(session.path())
-    assert.deepStrictEqual(
-      first.map(({ type }) => type),
-      ["session", "message", "message"]
-    )
+    assert.deepStrictEqual(first.map(Struct.get("type")), ["session", "message", "message"])
     assert.deepInclude(first[0], { version: 3, cwd, title: "A title", titleSource: "user" })
     yield* session.append({ type: "custom", customType: "x", data: { a: 1 } })
     const second = yield* linesAt(session.path())
@@ -175,10 +172,7 @@ it_(
     })
     const atRoot = yield* session.branchWithSummary(null, "all left")
     assert.deepInclude(atRoot.record, { parentId: null, fromId: "root" })
-    assert.deepStrictEqual(
-      (yield* session.context()).messages.map(({ role }) => role),
-      ["branchSummary"]
-    )
+    assert.deepStrictEqual((yield* session.context()).messages.map(Struct.get("role")), ["branchSummary"])
     const before = session.entries().length
     yield* Effect.flip(session.branchWithSummary("nothing", "x"))
     assert.strictEqual(session.entries().length, before)
@@ -274,16 +268,10 @@ it_(
     const session = yield* SessionLogs.open("/x/old.jsonl", cwd)
     const lines = yield* linesAt("/x/old.jsonl")
     assert.deepInclude(lines[0], { version: 3, branchedFrom: "x" })
-    assert.deepStrictEqual(
-      lines.slice(1).map(({ parentId }) => parentId),
-      [null, lines[1]?.["id"]]
-    )
+    assert.deepStrictEqual(lines.slice(1).map(Struct.get("parentId")), [null, lines[1]?.["id"]])
     assert.deepInclude(lines[2], { type: "later", extra: 1 })
     assert.strictEqual(yield* files.readText("/x/old.jsonl.v1.bak"), old)
-    assert.deepStrictEqual(
-      (yield* session.context()).messages.map(({ role }) => role),
-      ["custom"]
-    )
+    assert.deepStrictEqual((yield* session.context()).messages.map(Struct.get("role")), ["custom"])
   })
 )
 
@@ -298,10 +286,7 @@ it_(
     assert.isFalse(yield* exists("/x/a.jsonl.damaged.bak"))
     yield* session.setTitle("title")
     assert.strictEqual(yield* files.readText("/x/a.jsonl.damaged.bak"), text)
-    assert.deepStrictEqual(
-      (yield* linesAt("/x/a.jsonl")).map(({ type }) => type),
-      ["session", "unknown"]
-    )
+    assert.deepStrictEqual((yield* linesAt("/x/a.jsonl")).map(Struct.get("type")), ["session", "unknown"])
   })
 )
 

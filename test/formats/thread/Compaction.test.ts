@@ -1,6 +1,6 @@
 /** When a thread is compacted, and where. Spec: FM-108..FM-110 in specs/formats.md. */
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Struct } from "effect"
 import * as Identifiers from "../../../packages/log/src/domain/Identifiers.ts"
 import * as MemorySessionStorage from "../../../packages/formats/src/storage/MemorySessionStorage.ts"
 import {
@@ -76,10 +76,7 @@ it("FM-110: a later compaction summarizes from the first message that the earlie
     timestamp: "2025-02-11T11:00:00Z"
   }
   const plan = planOf([...first, compaction, ...recordsOf([answer("5".repeat(40)), user("6".repeat(40))], 5)], settings)
-  assert.deepStrictEqual(
-    plan?.summarized.map(({ seq }) => seq),
-    [2, 3, 5]
-  )
+  assert.deepStrictEqual(plan?.summarized.map(Struct.get("seq")), [2, 3, 5])
   assert.strictEqual(plan?.firstKeptSeq, 6)
   assert.strictEqual(plan?.tokensBefore, totalTokens(plan?.summarized ?? []))
   assert.deepStrictEqual(plan?.files.readFiles, ["a"])

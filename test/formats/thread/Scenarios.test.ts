@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Chunk, Deferred, Effect, Fiber, FastCheck as fc, Layer, Option, Stream, TestClock } from "effect"
+import { Chunk, Deferred, Effect, FastCheck as fc, Fiber, Layer, Option, Stream, Struct, TestClock } from "effect"
 import * as Identifiers from "../../../packages/log/src/domain/Identifiers.ts"
 import * as FileSessionStorage from "../../../packages/formats/src/storage/FileSessionStorage.ts"
 import {
@@ -245,10 +245,7 @@ it.scoped("S7.9: a line that a crash left in part is ignored, and the next recor
       yield* Effect.scoped(
         Effect.gen(function* () {
           const thread = yield* threads.open(id)
-          assert.deepStrictEqual(
-            thread.problems.map(({ kind }) => kind),
-            ["torn-line"]
-          )
+          assert.deepStrictEqual(thread.problems.map(Struct.get("kind")), ["torn-line"])
           assert.deepStrictEqual(yield* thread.context, [user("whole")])
           yield* thread.append([answer("next")])
         })

@@ -1,6 +1,6 @@
 /** Writes conversations as threads. Spec: FM-122..FM-124 in specs/formats.md. */
 import { assert, it } from "@effect/vitest"
-import { Chunk, Effect, FastCheck as fc, Stream } from "effect"
+import { Chunk, Effect, FastCheck as fc, Stream, Struct } from "effect"
 import type { Head, Item } from "../../../packages/formats/src/conversation/Conversation.ts"
 import * as ThreadReader from "../../../packages/formats/src/thread/ThreadReader.ts"
 import * as ThreadWriter from "../../../packages/formats/src/thread/ThreadWriter.ts"
@@ -119,10 +119,7 @@ it("FM-122: commands, notes and summaries of branches become messages of the use
     "a note",
     "A branch of this conversation was left. Its summary:\n<summary>\nleft\n</summary>"
   ])
-  assert.deepStrictEqual(
-    lines.map(({ role }) => role),
-    ["user", "user", "user"]
-  )
+  assert.deepStrictEqual(lines.map(Struct.get("role")), ["user", "user", "user"])
   assert.strictEqual(metadata.name, "Another")
 })
 

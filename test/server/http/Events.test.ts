@@ -1,7 +1,7 @@
 /** Streams of events over TCP. */
 import { join } from "node:path"
 import { assert, it, layer } from "@effect/vitest"
-import { Deferred, Effect, Option, Queue, Schema, Stream } from "effect"
+import { Deferred, Effect, Option, Queue, Schema, Stream, Struct } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import * as Store from "../../../packages/log/src/Store.ts"
 import { newSession, say, scene, temporaryFolder } from "../../support/Harness.ts"
@@ -26,10 +26,7 @@ layer(ServedApi.layer())("streams of events", (it) => {
       const { id } = yield* newSession()
       yield* say(id, "one", { resume: false })
       const first = yield* allFrames("/events?follow=0")
-      assert.deepEqual(
-        first.slice(-2).map(({ frame }) => frame),
-        ["replay.complete", "end"]
-      )
+      assert.deepEqual(first.slice(-2).map(Struct.get("frame")), ["replay.complete", "end"])
       const end = first.at(-1)
       const cursor = end?.frame === "end" ? end.cursor : undefined
       yield* say(id, "two", { resume: false })

@@ -1,19 +1,27 @@
 /** Prompting for the settled answer: IB-50..IB-56 in specs/sessions.md. */
-import { copyFileSync, existsSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Context, Effect, Fiber } from "effect"
 import { PromptUnanswered } from "../../../packages/core/src/session/Answer.ts"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { MessageID, type SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import type { PromptInput } from "../../../packages/log/src/domain/Values.ts"
 import { draft } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
-import { eventTypes, newSession, type Runtimes, say, scene, temporaryFolder, userTexts } from "../../support/Harness.ts"
+import {
+  eventTypes,
+  leaveFile,
+  newSession,
+  type Runtimes,
+  say,
+  scene,
+  temporaryFolder,
+  userTexts
+} from "../../support/Harness.ts"
 import { giveFileTo, goneOwner } from "../../support/Owners.ts"
 import { callParts, calls, finish, ref, says, ScriptedModel, streams, textParts } from "../../support/ScriptedModel.ts"
 
-export const asking = ({ open, runtime }: Runtimes) => {
+export const asking = ({ give = giveFileTo, leave = leaveFile, open, runtime }: Runtimes) => {
   const ask = (
     sessionID: SessionID,
     prompt: PromptInput,
@@ -110,17 +118,11 @@ export const asking = ({ open, runtime }: Runtimes) => {
       const [one, two] = [yield* open({ filename }), yield* open({ filename })]
       const { id } = yield* Effect.provide(newSession(), one)
       const first = yield* Effect.fork(Effect.provide(ask(id, { text: "hi" }, { id: "msg_q" }), one))
-      yield* Effect.provide(
-        Effect.flatMap(ScriptedModel, (model) => model.request),
-        one
-      )
+      yield* Context.get(one, ScriptedModel).request
       const again = yield* Effect.fork(Effect.provide(ask(id, { text: "hi" }, { id: "msg_q" }), two))
       const idle = Effect.flatMap(Sessions, (sessions) => sessions.wait(id))
       yield* Effect.provide(idle, two)
-      yield* Effect.provide(
-        Effect.flatMap(ScriptedModel, (model) => model.answer(says("hello"))),
-        one
-      )
+      yield* Context.get(one, ScriptedModel).answer(says("hello"))
       assert.deepStrictEqual(yield* Fiber.join(again), yield* Fiber.join(first))
     })
   )
@@ -134,11 +136,10 @@ export const asking = ({ open, runtime }: Runtimes) => {
         const { id } = yield* newSession()
         yield* say(id, "hi", { id: "msg_q" })
         yield* (yield* ScriptedModel).request
-        for (const suffix of ["", "-wal"])
-          if (existsSync(filename + suffix)) copyFileSync(filename + suffix, copy + suffix)
+        yield* leave(filename, copy)
         return id
       }).pipe(Effect.provide(process))
-      yield* giveFileTo(copy, goneOwner)
+      yield* give(copy, goneOwner)
       const lost = yield* Effect.provide(refused(id, "hi", "msg_q"), runtime({ filename: copy }))
       assert.deepInclude(lost, { _tag: "PromptUnanswered", reason: "interrupted" })
       assert.strictEqual(lost instanceof PromptUnanswered ? lost.error?.type : undefined, "process.ended")
@@ -185,10 +186,7 @@ export const asking = ({ open, runtime }: Runtimes) => {
         ]
         const [one, two] = [yield* open({ filename, agents }), yield* open({ filename, agents: agents.slice(0, 1) })]
         const { id } = yield* Effect.provide(newSession(), one)
-        yield* Effect.provide(
-          Effect.flatMap(Sessions, (sessions) => sessions.switchAgent(id, "mine")),
-          one
-        )
+        yield* Context.get(one, Sessions).switchAgent(id, "mine")
         yield* Effect.gen(function* () {
           assert.deepInclude(yield* refused(id, "hi", "msg_q"), { _tag: "AgentNotFound", agent: "mine" })
           const waiting = yield* Effect.flatMap(Sessions, (sessions) => sessions.inbox(id))

@@ -1,7 +1,7 @@
 /** The coordinator's laws as a host sees them: CO-1, CO-6, PR-6, TL-6, WK-7, one process or two on one file. */
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Chunk, Effect, Exit, Fiber, Option, Scope, Stream } from "effect"
+import { Chunk, Effect, Exit, Fiber, Option, Scope, Stream, Struct } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
@@ -243,10 +243,7 @@ export const execution = ({ open, runtime }: Runtimes) => {
       const first = yield* sessions.history({ sessionID: id, limit: 1 })
       assert.deepInclude(first, { events: [], cursor: 0, hasMore: true })
       const rest = yield* sessions.history({ sessionID: id, after: first.cursor })
-      assert.deepStrictEqual(
-        rest.events.map(({ seq }) => seq),
-        [1, 2]
-      )
+      assert.deepStrictEqual(rest.events.map(Struct.get("seq")), [1, 2])
       const marked = yield* Stream.runHead(
         Stream.filter(sessions.eventsMarked({ sessionID: id }), ({ type }) => type === "replay.complete")
       )

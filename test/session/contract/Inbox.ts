@@ -1,7 +1,7 @@
 /** Admission: IN-1..IN-11. What waits is looked at through the facade, what was stored through the log. */
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Either, Fiber } from "effect"
+import { Deferred, Effect, Either, Fiber, Struct } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { MessageID, SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import type { Input } from "../../../packages/log/src/domain/Message.ts"
@@ -273,10 +273,7 @@ export const admission = ({ open, runtime }: Runtimes) => {
       const again = yield* say(id, "hi", { id: "msg_hi" })
       yield* sessions.wait(id)
       const { items } = yield* sessions.messages({ sessionID: id })
-      assert.deepStrictEqual(
-        items.map(({ type }) => type),
-        ["user", "assistant"]
-      )
+      assert.deepStrictEqual(items.map(Struct.get("type")), ["user", "assistant"])
       assert.deepStrictEqual(again, { ...first, promotedSeq: items[0]?.seq ?? -1 })
     }).pipe(Effect.provide(runtime()))
   )

@@ -1,7 +1,7 @@
 /** A full inbox: IN-12. */
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Effect, Either, Metric } from "effect"
+import { Context, Effect, Either, Metric } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import * as Daybook from "../../../packages/embedded/src/Daybook.ts"
 import * as Metrics from "../../../packages/log/src/support/Metrics.ts"
@@ -68,10 +68,7 @@ export const inboxBounds = ({ open, runtime }: Runtimes) => {
         { concurrency: "unbounded" }
       )
       assert.strictEqual(answers.filter(Either.isRight).length, 5)
-      const inbox = yield* Effect.provide(
-        Effect.flatMap(Sessions, (sessions) => sessions.inbox(id)),
-        two
-      )
+      const inbox = yield* Context.get(two, Sessions).inbox(id)
       assert.strictEqual(inbox.length, 5)
     })
   )

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { dirname } from "node:path"
 import { Tool } from "@effect/ai"
 import { assert, it } from "@effect/vitest"
-import { Effect, Exit, Schema, Scope, Stream, TestClock } from "effect"
+import { Effect, Exit, Schema, Scope, Stream, Struct, TestClock } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { HostTools } from "../../../packages/core/src/tool/HostTools.ts"
 import { define } from "../../../packages/core/src/tool/ToolDefinition.ts"
@@ -102,10 +102,7 @@ export const misuse = ({ open, runtime }: Runtimes) => {
         const { id: sessionID } = yield* newSession()
         yield* Effect.forEach(["a", "b", "c"], (title) => sessions.rename(sessionID, title))
         const page = yield* sessions.history({ sessionID, after: 1.5 })
-        assert.deepStrictEqual(
-          page.events.map(({ seq }) => seq),
-          [2, 3]
-        )
+        assert.deepStrictEqual(page.events.map(Struct.get("seq")), [2, 3])
         const error = yield* Effect.flip(sessions.history({ sessionID, after: -Infinity }))
         assert.strictEqual(error._tag, "CursorExpired")
       })

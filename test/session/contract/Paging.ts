@@ -2,7 +2,7 @@
 import { tmpdir } from "node:os"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { MessageID, SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { draft } from "../../../packages/log/src/events/SessionEvents.ts"
@@ -48,20 +48,14 @@ export const paging = ({ runtime }: Runtimes) => {
         const texts = Array.from({ length: 23 }, (_, index) => `text ${index}`)
         for (const limit of [1, 2, 7, 22, 23, 24, 500]) {
           const up = yield* pages(id, limit, "asc")
-          assert.deepStrictEqual(
-            up.found.map(({ text }) => text),
-            texts
-          )
+          assert.deepStrictEqual(up.found.map(Struct.get("text")), texts)
           assert.deepStrictEqual(
             up.found.map(({ seq }) => seq),
             texts.map((_, index) => 2 * index + 2)
           )
           assert.strictEqual(up.sizes.length, Math.ceil(23 / limit))
           const down = yield* pages(id, limit, "desc")
-          assert.deepStrictEqual(
-            down.found.map(({ text }) => text),
-            texts.toReversed()
-          )
+          assert.deepStrictEqual(down.found.map(Struct.get("text")), texts.toReversed())
         }
       })
     )
@@ -70,10 +64,7 @@ export const paging = ({ runtime }: Runtimes) => {
       Effect.gen(function* () {
         const id = yield* adversarial(5)
         const { found } = yield* pages(id, 2, "asc")
-        assert.deepStrictEqual(
-          found.map(({ createdAt }) => createdAt),
-          [0, 919, 838, 757, 676]
-        )
+        assert.deepStrictEqual(found.map(Struct.get("createdAt")), [0, 919, 838, 757, 676])
       })
     )
 
@@ -84,10 +75,7 @@ export const paging = ({ runtime }: Runtimes) => {
         const first = yield* sessions.messages({ sessionID: id, limit: 2 })
         yield* sessions.switchModel(id, otherRef)
         const second = yield* sessions.messages({ sessionID: id, limit: 10, cursor: first.cursor })
-        assert.deepStrictEqual(
-          [...first.items, ...second.items].map(({ seq }) => seq),
-          [2, 4, 6, 8, 9]
-        )
+        assert.deepStrictEqual([...first.items, ...second.items].map(Struct.get("seq")), [2, 4, 6, 8, 9])
         assert.strictEqual(second.total, 5)
         assert.strictEqual(second.cursor, undefined)
       })
@@ -135,7 +123,10 @@ export const paging = ({ runtime }: Runtimes) => {
       const sql = yield* SqlClient.SqlClient
       for (let index = 0; index < 17; index += 1) yield* sessions.create({ id: `ses_${index}`, location })
       // Only three different times.
-      yield* sql`UPDATE session SET time_updated = 1000 + (length(id) * 7 + unicode(substr(id, -1))) % 3`
+      yield* Effect.forEach(
+        Array.from({ length: 17 }, (_, index) => index),
+        (index) => sql`UPDATE session SET time_updated = ${1000 + ((index * 7) % 3)} WHERE id = ${`ses_${index}`}`
+      )
       const rows = yield* sql<{ readonly id: string }>`SELECT id FROM session ORDER BY time_updated DESC, id DESC`
       for (const limit of [1, 4, 17, 100]) {
         const found: Array<string> = []

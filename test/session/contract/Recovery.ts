@@ -1,18 +1,27 @@
 /** What a dead process leaves, and who goes on with it: TU-13, WK-6 at the facade. A copied file is a dead process's. */
-import { copyFileSync, existsSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Context, Effect, Struct } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import * as Daybook from "../../../packages/embedded/src/Daybook.ts"
 import * as OwnerRows from "../../../packages/log/src/coordination/OwnerRows.ts"
 import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
-import { eventTypes, newSession, type Runtimes, say, scene, temporaryFolder, userTexts } from "../../support/Harness.ts"
+import {
+  answerTo,
+  eventTypes,
+  leaveFile,
+  newSession,
+  type Runtimes,
+  say,
+  scene,
+  temporaryFolder,
+  userTexts
+} from "../../support/Harness.ts"
 import { hastily } from "../../support/HastyClock.ts"
 import { giveFileTo, goneOwner, renewing, stranger } from "../../support/Owners.ts"
 import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
 
-export const recovery = ({ open, runtime }: Runtimes) => {
+export const recovery = ({ give = giveFileTo, leave = leaveFile, open, runtime }: Runtimes) => {
   /** A file whose process died while the model answered: one prompt promoted, one waiting. */
   const leftBehind = Effect.gen(function* () {
     const folder = yield* temporaryFolder
@@ -24,8 +33,7 @@ export const recovery = ({ open, runtime }: Runtimes) => {
         yield* say(id, "first")
         yield* model.request
         yield* say(id, "second", { delivery: "queue", resume: false })
-        for (const suffix of ["", "-wal"])
-          if (existsSync(filename + suffix)) copyFileSync(filename + suffix, copy + suffix)
+        yield* leave(filename, copy)
         return id
       }),
       process
@@ -36,15 +44,12 @@ export const recovery = ({ open, runtime }: Runtimes) => {
   it.scopedLive("TU-13: after a death nothing starts by itself, and the session is listed as cut off", () =>
     Effect.gen(function* () {
       const { copy, id } = yield* leftBehind
-      yield* giveFileTo(copy, goneOwner)
+      yield* give(copy, goneOwner)
       yield* Effect.gen(function* () {
         const sessions = yield* Sessions
         const model = yield* ScriptedModel
         const before = yield* eventTypes(id)
-        assert.deepStrictEqual(
-          (yield* sessions.interrupted).map((session) => session.id),
-          [id]
-        )
+        assert.deepStrictEqual((yield* sessions.interrupted).map(Struct.get("id")), [id])
         assert.deepStrictEqual(yield* sessions.active, [])
         assert.strictEqual((yield* sessions.inbox(id)).length, 1)
         // Resuming says how the last activity ended, continues it, and then takes what waits.
@@ -89,7 +94,7 @@ export const recovery = ({ open, runtime }: Runtimes) => {
           [stranger, "running", undefined],
           [goneOwner, "interrupted", "process.ended"]
         ] as const) {
-          yield* giveFileTo(copy, owner)
+          yield* give(copy, owner)
           yield* Effect.gen(function* () {
             const sessions = yield* Sessions
             const before = yield* eventTypes(id)
@@ -117,7 +122,7 @@ export const recovery = ({ open, runtime }: Runtimes) => {
           [stranger, "running"],
           [goneOwner, "interrupted"]
         ] as const) {
-          yield* giveFileTo(copy, owner)
+          yield* give(copy, owner)
           yield* Effect.gen(function* () {
             const sessions = yield* Sessions
             const before = yield* eventTypes(id)
@@ -135,7 +140,7 @@ export const recovery = ({ open, runtime }: Runtimes) => {
     () =>
       Effect.gen(function* () {
         const { copy, id } = yield* leftBehind
-        yield* giveFileTo(copy, goneOwner)
+        yield* give(copy, goneOwner)
         const options: Daybook.Options = { filename: copy, recovery: "resume" }
         yield* Effect.gen(function* () {
           const other = yield* newSession()
@@ -166,7 +171,7 @@ export const recovery = ({ open, runtime }: Runtimes) => {
       () =>
         Effect.gen(function* () {
           const { copy, id } = yield* leftBehind
-          yield* giveFileTo(copy, goneOwner)
+          yield* give(copy, goneOwner)
           yield* Effect.gen(function* () {
             const model = yield* ScriptedModel
             yield* say(id, "third", { delivery: "queue" })
@@ -254,24 +259,15 @@ export const recovery = ({ open, runtime }: Runtimes) => {
         }),
         one
       )
-      yield* Effect.provide(
-        Effect.flatMap(Sessions, (sessions) => sessions.wait(id)),
-        two
-      )
-      assert.strictEqual(
-        yield* Effect.provide(
-          Effect.flatMap(ScriptedModel, ({ pending }) => pending),
-          two
-        ),
-        0
-      )
+      yield* Context.get(two, Sessions).wait(id)
+      assert.strictEqual(yield* Context.get(two, ScriptedModel).pending, 0)
     })
   )
 
   it.scopedLive("TU-13: with `recovery: resume` a session of a living process elsewhere is left to it", () =>
     Effect.gen(function* () {
       const { copy, id } = yield* leftBehind
-      yield* giveFileTo(copy, stranger)
+      yield* give(copy, stranger)
       yield* Effect.gen(function* () {
         const sessions = yield* Sessions
         yield* Effect.forkScoped(renewing)
@@ -285,7 +281,7 @@ export const recovery = ({ open, runtime }: Runtimes) => {
   it.scopedLive("PR-6: a wake after a death does not repeat promoted work; it takes what waits", () =>
     Effect.gen(function* () {
       const { copy, id } = yield* leftBehind
-      yield* giveFileTo(copy, goneOwner)
+      yield* give(copy, goneOwner)
       yield* Effect.gen(function* () {
         const sessions = yield* Sessions
         const model = yield* ScriptedModel
@@ -307,9 +303,7 @@ export const recovery = ({ open, runtime }: Runtimes) => {
       const location = { directory: yield* temporaryFolder }
       for (const text of ["one", "two"]) {
         const { id } = yield* sessions.create({ id: "ses_again", location })
-        yield* model.answer(says("hello"))
-        yield* say(id, text)
-        yield* sessions.wait(id)
+        yield* answerTo(id, text, "hello")
         assert.deepStrictEqual(userTexts(yield* model.request), [text])
         if (text === "one") yield* sessions.remove(id)
       }

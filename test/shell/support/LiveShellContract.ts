@@ -3,6 +3,7 @@ import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import { Grace } from "../../../packages/core/src/child/ShellProcess.ts"
 import type { TransportFailed } from "../../../packages/shell/src/domain/ShellError.ts"
+import { TimesBetween } from "../../../packages/shell/src/session/LiveShell.ts"
 import type { Transport } from "../../../packages/shell/src/transport/Program.ts"
 import { openShell, type TestShell } from "./Shells.ts"
 
@@ -413,7 +414,7 @@ export const liveShellContract = ({
           expect(yield* processes(`sleep ${mark}`)).toEqual([])
         }),
       { concurrency: 4, discard: true }
-    )
+    ).pipe(Effect.provideService(TimesBetween, 5))
   })
 
   live("SL-18: an interrupted fiber stops its command", ({ live: shell, run }) =>

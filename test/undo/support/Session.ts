@@ -6,8 +6,8 @@ import { Effect } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import type { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
-import { runtime, say, temporaryFolder } from "../../support/Harness.ts"
-import { callParts, calls, says, ScriptedModel } from "../../support/ScriptedModel.ts"
+import { answerTo, runtime, temporaryFolder } from "../../support/Harness.ts"
+import { callParts, calls, ScriptedModel } from "../../support/ScriptedModel.ts"
 import { project, write } from "./Repository.ts"
 
 const permissions = [{ permission: "*", resource: "*", verdict: "allow" as const }]
@@ -40,14 +40,11 @@ export const work = Effect.fnUntraced(function* (
   prompt: string,
   ...called: ReadonlyArray<readonly [name: string, input: unknown]>
 ) {
-  const sessions = yield* Sessions
   const model = yield* ScriptedModel
   if (called.length > 0) {
     yield* model.answer(calls(...called.map(([name, input], at) => callParts(`c${at}`, name, input))))
   }
-  yield* model.answer(says("done"))
-  yield* say(sessionID, prompt)
-  yield* sessions.wait(sessionID)
+  yield* answerTo(sessionID, prompt, "done")
 })
 
 export const sh = (command: string) => ["bash", { command, description: "works" }] as const

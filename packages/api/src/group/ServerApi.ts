@@ -17,6 +17,7 @@ import { PromptsPage, SearchPage } from "@daybook/log/search/Search"
 import { NotServed, Reading, ShellsUnavailable } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
 import { bySession, count, flag, strict, text } from "./Shared.ts"
+import { optional } from "@daybook/log/support/Optional"
 
 // Texts of all sessions.
 
@@ -84,8 +85,6 @@ export const MachineApi = HttpApiGroup.make("machine")
   )
 
 // What a session can be given: models, agents, templates.
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
 /** A model that sessions can be given. */
 export const OfferedModel = Schema.Struct({

@@ -239,3 +239,14 @@ export const lastLines = (lines: ReadonlyArray<string>, most: number): ReadonlyA
 
 /** A line of a component, which may be as wide as the terminal. */
 export const narrowed = (line: string, columns: number): string => truncateToWidth(line, room(columns), "")
+
+/** What a new screen says. */
+export const welcome = (offered: Session | undefined, columns: number): ReadonlyArray<string> => [
+  "daybook: /help lists commands and keys",
+  ...(offered === undefined
+    ? []
+    : [
+        fit(`Enter goes on with "${oneLine(offered.title ?? offered.id, columns)}"`, columns),
+        fit("A prompt begins a new session", columns)
+      ])
+]

@@ -581,7 +581,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
   options.left.taken()
   if (options.session !== undefined) yield* talk.show(options.session, options.preferred)
   else {
-    keep((columns) => welcome(options.offered, columns).map(theme.style.dim))
+    keep((columns) => Draw.welcome(options.offered, columns).map(theme.style.dim))
     talk.announce()
   }
   talk.measure()
@@ -593,13 +593,3 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
   // The drawer ends first: it would draw the rows again after they are removed.
   yield* Effect.ensuring(Deferred.await(done), Effect.zipRight(Fiber.interrupt(drawer), close))
 })
-
-const welcome = (offered: Session | undefined, columns: number): ReadonlyArray<string> => [
-  "daybook: /help lists commands and keys",
-  ...(offered === undefined
-    ? []
-    : [
-        fit(`Enter goes on with "${oneLine(offered.title ?? offered.id, columns)}"`, columns),
-        fit("A prompt begins a new session", columns)
-      ])
-]

@@ -10,10 +10,9 @@ import * as NodeStream from "@effect/platform-node/NodeStream"
 import { Context, Deferred, Effect, type Scope, Stream } from "effect"
 import * as EventLoop from "@daybook/log/support/EventLoop"
 import { ToolFailure } from "../domain/ToolError.ts"
+import { codeOf } from "@daybook/log/support/SystemError"
 
 // Says why a program could not be started: the system names the program even if its folder is missing.
-
-const codeOf = (cause: unknown): unknown => (cause instanceof Error && "code" in cause ? cause.code : undefined)
 
 /** Why no program can start in a working folder; undefined if one can. */
 const folderProblem = (folder: string): string | undefined => {

@@ -8,6 +8,7 @@ import * as fs from "node:fs/promises"
 import { Effect } from "effect"
 import { isMissing, isWithin, quotedPath, readAtMost, realpath, stampOf } from "../support/TextFile.ts"
 import { warnOnce } from "../support/WarnOnce.ts"
+import { codeOf } from "@daybook/log/support/SystemError"
 
 /** Longer files are truncated to this length. */
 export const maximumBytes = 128 * 1024
@@ -30,9 +31,6 @@ export type ReadResult =
   | { readonly _tag: "Unreadable"; readonly why: string }
 
 const nothing: ReadResult = { _tag: "Absent" }
-
-const codeOf = (cause: unknown): string =>
-  cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "unknown"
 
 /** Error codes of a missing file, including names that cannot exist. */
 const missing: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR", "ENAMETOOLONG", "ERR_INVALID_ARG_VALUE"])

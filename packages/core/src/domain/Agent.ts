@@ -3,8 +3,7 @@ import { Schema } from "effect"
 import { JsonValue } from "@daybook/log/domain/Json"
 import { ModelRef } from "@daybook/log/domain/Values"
 import { Rule } from "./Rule.ts"
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+import { optional } from "@daybook/log/support/Optional"
 
 /** No such agent, or its file is unusable. */
 export class AgentNotFound extends Schema.TaggedError<AgentNotFound>("@daybook/core/AgentNotFound")("AgentNotFound", {

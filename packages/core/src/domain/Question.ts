@@ -1,12 +1,11 @@
 /** Defines the questions that a model asks a person, and open questions. Spec: TO-81..TO-86. */
 import { Schema } from "effect"
 import { QuestionRef } from "@daybook/log/domain/Identifiers"
+import { optional } from "@daybook/log/support/Optional"
 
 export { QuestionClosed, QuestionRef } from "@daybook/log/domain/Identifiers"
 
 const text = (most: number) => Schema.NonEmptyString.pipe(Schema.maxLength(most))
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
-
 export const QuestionOption = Schema.Struct({
   label: text(200).annotations({ description: "The answer, in a few words" }),
   description: optional(text(1_000).annotations({ description: "What choosing it means" }))

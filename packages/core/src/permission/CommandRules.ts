@@ -15,7 +15,7 @@ import {
   type Word
 } from "./CommandLine.ts"
 import { isHarmless } from "./CommandOptions.ts"
-import { baseName, executesInput, innerOf, isReader, isShell, isWrapper, nameOf } from "./CommandWrappers.ts"
+import { joined, baseName, executesInput, innerOf, isReader, isShell, isWrapper, nameOf } from "./CommandWrappers.ts"
 
 type CommandRule = { readonly pattern: Pattern; readonly verdict: Verdict }
 
@@ -50,8 +50,6 @@ const names = ({ open }: Rules, { pattern }: CommandRule, { hides, name }: Hazar
   (name === undefined ? pattern.literal === source : pattern.texts.some((text) => contains(text, name)))
 
 const plain = (words: ReadonlyArray<Word>): string => words.map(({ text }) => text).join(" ")
-
-const joined = (words: ReadonlyArray<Word>): string => words.map(({ unquoted }) => unquoted).join(" ")
 
 /** Joins words; a character that no rule has replaces their white space, so that spaces match between words. */
 const apart = (words: ReadonlyArray<Word>): string => words.map(({ text }) => text.replaceAll(/\s/g, "\0")).join(" ")

@@ -174,7 +174,7 @@ const unknown = inner({ more: true, guessed: true })
 
 const isFixed = ({ fixed }: Word): boolean => fixed
 
-const joined = (words: ReadonlyArray<Word>): string => words.map(({ unquoted }) => unquoted).join(" ")
+export const joined = (words: ReadonlyArray<Word>): string => words.map(({ unquoted }) => unquoted).join(" ")
 
 const names = (list = ""): ReadonlyArray<string> => (list === "" ? [] : list.split(" "))
 

@@ -4,6 +4,7 @@ import { SessionID } from "@daybook/log/domain/Identifiers"
 import { ErrorCause } from "@daybook/log/domain/Json"
 import type { EventOfType } from "@daybook/log/events/SessionEvents"
 import type { Approval } from "../domain/Rule.ts"
+import { optional } from "@daybook/log/support/Optional"
 
 /** Saved approvals could not be read or written. */
 export class PermissionStoreError extends Schema.TaggedError<PermissionStoreError>(
@@ -24,8 +25,6 @@ export interface ApprovalSource {
   /** The agent's name. */
   readonly agent: string
 }
-
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 export const SavedApproval = Schema.Struct({
   /** Identifies the approval in this database; never reused. */

@@ -1,8 +1,7 @@
 /** A call's action as data for a person's decision: the whole command, changed lines, input. Pure. Spec: PM-20. */
 import { Schema } from "effect"
 import { JsonValue } from "@daybook/log/domain/Json"
-
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+import { optional } from "@daybook/log/support/Optional"
 
 export const FileChange = Schema.Struct({
   path: Schema.String,

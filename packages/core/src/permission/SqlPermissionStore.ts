@@ -19,9 +19,9 @@ import {
   SavedApproval
 } from "./PermissionStore.ts"
 
-const columns = `number, folder, permission, resource, nullif(definition, '') AS definition, session_id AS sessionID,
-  call_id AS callID, agent, uid, time_created AS savedAt, uses, time_used AS usedAt, time_revoked AS revokedAt,
-  revoked_uid AS revokedBy`
+const columns = `number, folder, permission, resource, nullif(definition, '') AS definition, session_id AS "sessionID",
+  call_id AS "callID", agent, uid, time_created AS "savedAt", uses, time_used AS "usedAt", time_revoked AS "revokedAt",
+  revoked_uid AS "revokedBy"`
 
 const decodeRows = Schema.decodeUnknown(Schema.Array(SavedApproval))
 
@@ -50,7 +50,7 @@ const standing = (folder: string) =>
 const select = (sql: SqlClient.SqlClient, folder: string, identity: string, permission?: string) =>
   Effect.flatMap(
     sql`SELECT ${sql.literal(columns)} FROM approval WHERE folder = ${folder} AND identity = ${identity}
-      AND ${permission === undefined ? sql.literal("TRUE") : sql`(permission = ${permission} OR permission GLOB '*[*?]*')`}
+      AND ${permission === undefined ? sql.literal("TRUE") : sql`(permission = ${permission} OR permission LIKE '%*%' OR permission LIKE '%?%')`}
       AND time_revoked IS NULL ORDER BY number`,
     read
   )

@@ -8,7 +8,7 @@ import { verdictOf } from "../domain/Rule.ts"
 import { ToolFailure } from "../domain/ToolError.ts"
 import { pdfFault } from "../picture/PictureFormat.ts"
 import { dataUri, type PictureFitter, sourceBytes } from "../picture/Pictures.ts"
-import { type OpenFile, type Target, tryFile } from "../workspace/FileFailure.ts"
+import { type OpenFile, quoted, type Target, tryFile } from "../workspace/FileFailure.ts"
 import { directoryContent, listDirectory } from "../workspace/FolderPage.ts"
 import type { LocationFiles, Reference } from "../workspace/LocationFiles.ts"
 import { type DecodedText, encodingNames } from "../workspace/TextEncoding.ts"
@@ -65,8 +65,6 @@ export interface Gathered {
 }
 
 export const refuse = (type: string, message: string) => new ToolFailure({ type, message })
-
-export const quoted = (name: string) => JSON.stringify(name.length > 300 ? `${name.slice(0, 300)}...` : name)
 
 export const bytesOf = (count: number) => `${count.toLocaleString("en")} bytes`
 

@@ -31,7 +31,6 @@ import {
   gatherText,
   limits,
   mayRead,
-  quoted,
   referenceParts,
   refuse,
   takeMedia,
@@ -39,6 +38,7 @@ import {
 } from "./FileParts.ts"
 import { findMentions, type LineRange, type Mention, splitLines } from "./Mentions.ts"
 import { expandTemplate, Templates } from "./Templates.ts"
+import { quoted } from "../workspace/FileFailure.ts"
 
 // Reads resources of MCP servers for prompts; by default there are no servers.
 

@@ -15,7 +15,7 @@ const lasting: ReadonlySet<string> = new Set(["skill"])
 export const nothingPruned = -1
 
 /** What the model reads of a result: its text, else its structured data. */
-const shownText = ({ content, structured }: ToolPart): string => {
+export const shownText = ({ content, structured }: ToolPart): string => {
   const texts = (content ?? []).flatMap((part) => (part.type === "text" ? [part.text] : []))
   return texts.length > 0 ? texts.join("\n") : JSON.stringify(structured ?? {})
 }

@@ -3,8 +3,7 @@ import { Schema } from "effect"
 import { ActivityID, MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import { AssistantMessage } from "@daybook/log/domain/Message"
 import { JsonRecord, StoredError } from "@daybook/log/domain/Values"
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+import { optional } from "@daybook/log/support/Optional"
 
 /** The settled answer to a prompt: the same whenever it is asked for again. */
 export const Answer = Schema.Struct({

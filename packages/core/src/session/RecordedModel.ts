@@ -15,11 +15,10 @@ import { ModelRef, Tokens } from "@daybook/log/domain/Values"
 import type { EventLog, ReadError } from "@daybook/log/log/EventLog"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
+import { optional } from "@daybook/log/support/Optional"
 import * as Redaction from "@daybook/log/support/Redaction"
 import { layerLanguageModel, type ModelResolver } from "../model/ModelResolver.ts"
 import { messagesOf, type NothingShown, shownAt } from "../request/Recorded.ts"
-
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 /** One request and its answer. */
 const RecordedTurn = Schema.Struct({

@@ -24,7 +24,7 @@ export interface WorkTree {
   readonly exclude: string | undefined
 }
 
-const isFolder = (name: string) => lstatSync(name, { throwIfNoEntry: false })?.isDirectory() === true
+export const isFolder = (name: string) => lstatSync(name, { throwIfNoEntry: false })?.isDirectory() === true
 
 /** The target of a `.git` file, as in a linked work tree or a submodule. */
 const linked = (file: string): string | undefined => {

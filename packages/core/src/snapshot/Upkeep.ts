@@ -2,7 +2,7 @@
  * Keeps the stores small: forgets sessions, erases what nothing needs, packs what is left, and drops the oldest
  * snapshots when all stores together exceed their size. Spec: UN-9, UN-40..UN-43, UN-44, UN-45, UN-46, UN-47.
  */
-import { existsSync, lstatSync } from "node:fs"
+import { existsSync } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Array as Arr, Effect, Option, Order } from "effect"
@@ -12,6 +12,7 @@ import { runGit } from "./Git.ts"
 import * as References from "./References.ts"
 import type { SnapshotUnavailable } from "./SnapshotError.ts"
 import { gitIn, locked, rootIn, stores, tryFiles } from "./StoreFolder.ts"
+import { isFolder } from "./Candidates.ts"
 
 // Says up to which time the turns of sessions are pruned, so that their snapshots can go.
 
@@ -211,8 +212,6 @@ export interface Fault {
   /** A sentence for the person. */
   readonly details: string
 }
-
-const isFolder = (name: string) => lstatSync(name, { throwIfNoEntry: false })?.isDirectory() === true
 
 /** The lines of git's output that report faults of a store's objects. */
 const complaints = (store: string) =>

@@ -6,6 +6,7 @@ import { type BigIntStats, constants, lstatSync } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Effect, Schema } from "effect"
+import { codeOf } from "@daybook/log/support/SystemError"
 
 // Formats paths as lines of a result. Pure.
 
@@ -83,9 +84,6 @@ const reasons: Readonly<Record<string, string>> = {
   ELOOP: "it leads through a loop of symbolic links",
   ENAMETOOLONG: "its name is too long"
 }
-
-const codeOf = (cause: unknown): string =>
-  cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "unknown"
 
 /** Converts a file system error to one that names the path. */
 const fileError = (file: string, cause: unknown): TextFileError => {

@@ -7,13 +7,12 @@ import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Effect, type Scope } from "effect"
+import { codeOf } from "@daybook/log/support/SystemError"
 
 const { O_DIRECTORY, O_NOFOLLOW } = constants
 /** Linux: a descriptor that only identifies a location. It can open a folder that may be written but not listed. */
 const O_PATH = 0o10000000
 const flags = O_PATH | O_DIRECTORY | O_NOFOLLOW
-
-const codeOf = (cause: unknown): unknown => (cause instanceof Error && "code" in cause ? cause.code : undefined)
 
 /** A descriptor's folder, as a path that nobody can redirect. */
 const byDescriptor = (handle: fs.FileHandle): string => `/proc/self/fd/${handle.fd}`

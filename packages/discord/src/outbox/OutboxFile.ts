@@ -5,7 +5,7 @@ import * as Reactivity from "@effect/experimental/Reactivity"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Predicate, Schedule, Schema, type Scope } from "effect"
 import * as Connection from "@daybook/log/storage/Connection"
-import { immediately } from "@daybook/log/storage/Transaction"
+import { pragma, immediately } from "@daybook/log/storage/Transaction"
 import { makePrivate } from "@daybook/log/storage/PrivateFile"
 
 /** The outbox cannot be read or written. */
@@ -49,9 +49,6 @@ const schema = [
   `PRAGMA application_id = ${applicationID}`,
   `PRAGMA user_version = ${version}`
 ]
-
-const pragma = (sql: SqlClient.SqlClient, name: string) =>
-  Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
 
 /** Waits at most two seconds for the lock of a bot that is ending, without blocking this process. */
 const afterTheLast = Schedule.intersect(Schedule.spaced("50 millis"), Schedule.recurs(40))

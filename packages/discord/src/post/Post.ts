@@ -3,6 +3,7 @@ import { createHash } from "node:crypto"
 import { Schema } from "effect"
 import { QuestionItem } from "@daybook/core/domain/Question"
 import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { optional } from "@daybook/log/support/Optional"
 
 // Gives each post a nonce: Discord creates no second message with the same nonce and author within a few minutes.
 
@@ -21,8 +22,6 @@ export const nonceOf = ({ chunk, event, sessionID }: PostKey): string =>
     .update(JSON.stringify([sessionID, event, chunk]))
     .digest("base64url")
     .slice(0, 24)
-
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 /** A button below a message. `action` comes back when a person presses it. */
 export const Button = Schema.Struct({

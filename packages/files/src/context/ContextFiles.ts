@@ -3,7 +3,7 @@
  * FI-44..FI-57, FI-109, FI-110 in specs/files.md (PK-1..PK-6).
  */
 import { Predicate } from "effect"
-import { isPruned } from "@daybook/core/request/Prune"
+import { shownText, isPruned } from "@daybook/core/request/Prune"
 import type { Sent } from "@daybook/core/request/Recorded"
 import { estimate } from "@daybook/core/request/TokenEstimate"
 import type { Message } from "@daybook/log/domain/Message"
@@ -161,14 +161,6 @@ const packText = (session: string, { budget, estimate, messages, sent }: Pack): 
 /** A swap with the hash of its lines. */
 type ReadSwap = Swap & { readonly sha256: string }
 
-type AssistantMessage = Extract<Message, { readonly type: "assistant" }>
-type ToolPart = Extract<AssistantMessage["content"][number], { readonly type: "tool" }>
-
-const textOf = ({ content, structured }: ToolPart): string => {
-  const texts = (content ?? []).flatMap((part) => (part.type === "text" ? [part.text] : []))
-  return texts.length > 0 ? texts.join("\n") : JSON.stringify(structured ?? {})
-}
-
 /** A line of `swap/index.jsonl`. */
 interface SwapRow {
   readonly id: string
@@ -200,7 +192,7 @@ const outputRows =
       : message.content.flatMap((part) => {
           if (part.type !== "tool" || !isPruned(message, part, prunedSeq)) return []
           const line = lines.find(({ call }) => call === part.id)
-          const text = textOf(part)
+          const text = shownText(part)
           return [
             {
               id: hashOf(text),

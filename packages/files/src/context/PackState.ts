@@ -10,8 +10,7 @@ import { Ranges } from "@daybook/log/domain/HistoryPath"
 import { JsonRecord } from "@daybook/log/domain/Json"
 import { ModelRef, TodoItem } from "@daybook/log/domain/Values"
 import { RequestFramed } from "@daybook/log/events/SessionEvents"
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+import { optional } from "@daybook/log/support/Optional"
 
 /** A line of `messages.jsonl` that is shown, or that the next step would show. */
 export interface Line {

@@ -7,10 +7,9 @@ import { Schema } from "effect"
 import { type Address, idPrefix, isName, reservedSession } from "@daybook/log/domain/Address"
 import { defaultAgent } from "@daybook/log/domain/Values"
 import { RunID } from "@daybook/transcript/row/Rows"
+import { optional } from "@daybook/log/support/Optional"
 
 // Defines `meta.json` of a session's folder.
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
 /** `meta.json`, for people and for clients' lists. No program logic depends on it. */
 export const Meta = Schema.Struct({

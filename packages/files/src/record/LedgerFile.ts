@@ -11,7 +11,7 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import { Effect, Either, ExecutionStrategy, Exit, Option, Predicate, Schema, Scope } from "effect"
 import * as Connection from "@daybook/log/storage/Connection"
-import { immediately } from "@daybook/log/storage/Transaction"
+import { pragma, immediately } from "@daybook/log/storage/Transaction"
 import * as UnusedBytes from "@daybook/log/storage/UnusedBytes"
 import { processUid } from "../disk/FileCalls.ts"
 import type { SafeFiles } from "../disk/SafeFiles.ts"
@@ -76,9 +76,6 @@ const schema = [
 class NotOurs {
   readonly _tag = "NotOurs"
 }
-
-const pragma = (sql: SqlClient.SqlClient, name: string) =>
-  Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
 
 /** Truncates the write-ahead log and overwrites unused bytes, which may hold deleted rows. Only this connection uses the file. */
 export const erase = (sql: SqlClient.SqlClient, filename: string) =>

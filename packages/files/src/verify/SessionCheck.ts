@@ -144,8 +144,8 @@ export interface Looked {
   readonly moved: boolean
 }
 
-/** Attempts for a folder that changes during the comparison. */
-export const attempts = 4
+/** Comparisons of a session whose files change meanwhile; on a busy machine several in a row meet a change. */
+const attempts = 12
 
 type ExpectedContent = Content | Stream.Stream<Uint8Array, ReadError>
 

@@ -25,7 +25,7 @@ import {
   type Findings,
   parentOf
 } from "./FileCheck.ts"
-import { attempts, checkSession, type Seen } from "./SessionCheck.ts"
+import { checkSession, type Seen } from "./SessionCheck.ts"
 
 // Checks the index of one house, and houses that the store does not know.
 
@@ -144,6 +144,9 @@ const allSessions = ({ store }: Verification) =>
       page.cursor === undefined ? Option.none() : Option.some(page.cursor)
     ])
   )
+
+/** Comparisons of an index while its sessions change. */
+const attempts = 4
 
 /**
  * Checks one house. Sessions may come, go and run meanwhile: repeats a comparison that found a difference. While sessions are behind

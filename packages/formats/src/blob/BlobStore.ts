@@ -10,6 +10,7 @@ import { Clock, Context, Duration, Effect, Layer, Option, Schema } from "effect"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import * as FileSessionStorage from "../storage/FileSessionStorage.ts"
 import { codeOf, failed, type StorageFailed } from "../storage/SessionStorage.ts"
+import { attempt } from "../storage/FileSessionStorage.ts"
 
 /** The SHA-256 of a blob, in lower-case hex. It names the blob's file, so nothing else may reach a path. */
 export const BlobHash = Schema.String.pipe(Schema.pattern(/^[0-9a-f]{64}$/), Schema.brand("BlobHash"))
@@ -102,9 +103,6 @@ const makeInMemory = () => {
 export const layerMemory = Layer.sync(BlobStore, makeInMemory)
 
 // Blobs as files of one folder, named by their SHA-256, without an extension.
-
-const attempt = <A>(operation: string, path: string, use: () => A): Effect.Effect<A, StorageFailed> =>
-  Effect.try({ try: use, catch: (cause) => failed(operation, path, cause) })
 
 const unlessMissing = <A>(use: () => A): A | undefined => {
   try {

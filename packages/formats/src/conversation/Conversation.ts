@@ -6,6 +6,7 @@
 import { Schema } from "effect"
 import { JsonRecord } from "@daybook/log/domain/Json"
 import { Withheld as WithheldPart } from "@daybook/log/domain/Message"
+import { optional } from "@daybook/log/support/Optional"
 
 // Names the session logs that Daybook reads.
 
@@ -15,8 +16,6 @@ import { Withheld as WithheldPart } from "@daybook/log/domain/Message"
  */
 export const Dialect = Schema.Literal("pi", "xcsh", "omp", "thread", "claude-code", "codex")
 export type Dialect = typeof Dialect.Type
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
 export const RecordPlace = Schema.Struct({
   /** Counts from 1. */

@@ -5,7 +5,7 @@
 import { Schema } from "effect"
 import { JsonRecord, JsonValue } from "@daybook/log/domain/Json"
 
-const optionalOrNull = <A, I, R>(schema: Schema.Schema<A, I, R>) => Schema.optional(Schema.NullOr(schema))
+export const optionalOrNull = <A, I, R>(schema: Schema.Schema<A, I, R>) => Schema.optional(Schema.NullOr(schema))
 
 const TextBlock = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String })
 const ImageBlock = Schema.Struct({ type: Schema.Literal("image"), data: Schema.String, mimeType: Schema.String })

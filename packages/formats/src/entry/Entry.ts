@@ -4,7 +4,7 @@
  */
 import { Either, ParseResult, Predicate, Schema } from "effect"
 import { JsonRecord, JsonValue } from "@daybook/log/domain/Json"
-import { AgentMessage, AgentUsage, BlockContent } from "./AgentMessage.ts"
+import { optionalOrNull, AgentMessage, AgentUsage, BlockContent } from "./AgentMessage.ts"
 
 // Reads the first records of an entry log: the header, and the title slot that omp writes before the header.
 
@@ -57,7 +57,6 @@ export const readHeader = (header: Header, slot: JsonRecord | undefined) => {
   }
 }
 
-const optionalOrNull = <A, I, R>(schema: Schema.Schema<A, I, R>) => Schema.optional(Schema.NullOr(schema))
 const text = optionalOrNull(Schema.String)
 const flag = optionalOrNull(Schema.Boolean)
 const details = Schema.optional(JsonValue)

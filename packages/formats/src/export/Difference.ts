@@ -5,6 +5,7 @@
  */
 import { Either, ParseResult, Predicate, Schema } from "effect"
 import { JsonValue } from "@daybook/log/domain/Json"
+import { optional } from "@daybook/log/support/Optional"
 
 // Refers to long texts of another value in place of repeating them: a text that equals one, is a part of one, or
 // contains one.
@@ -92,8 +93,6 @@ export type Difference =
       readonly items?: ReadonlyArray<readonly [index: number, difference: Difference]>
       readonly more?: ReadonlyArray<Literal>
     }
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
 const Literal: Schema.Schema<Literal> = Schema.Union(
   Schema.Struct({ text: Pieces }),

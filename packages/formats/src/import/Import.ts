@@ -24,6 +24,7 @@ import * as ThreadRecord from "../thread/ThreadRecord.ts"
 import * as ThreadWriter from "../thread/ThreadWriter.ts"
 import { Conversion } from "./Conversion.ts"
 import { nothingSpent, sessionIDOf, textOf, tokensOf } from "./Drafts.ts"
+import { optional } from "@daybook/log/support/Optional"
 
 // The errors of an import.
 
@@ -84,8 +85,6 @@ export class ImportDiffers extends Schema.TaggedError<ImportDiffers>("@daybook/f
 /** Why an import failed, beside errors of the source and of the store. */
 export const ImportError = Schema.Union(NoHead, SourceDiffers, SessionContinued, ImportDiffers)
 export type ImportError = typeof ImportError.Type
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
 export const ImportReport = Schema.Struct({
   sessionID: SessionID,

@@ -101,7 +101,7 @@ const systemCalls: Calls = { write: fs.writeSync, fsync, rename: fs.renameSync }
 const chunkSize = 256 * 1024
 const newline = 0x0a
 
-const attempt = <A>(operation: string, path: string, use: () => A): Effect.Effect<A, StorageFailed> =>
+export const attempt = <A>(operation: string, path: string, use: () => A): Effect.Effect<A, StorageFailed> =>
   Effect.try({ try: use, catch: (cause) => failed(operation, path, cause) })
 
 const attemptOnFile = <A>(

@@ -2,6 +2,7 @@
 import { Either, Schema } from "effect"
 import { JsonRecord } from "@daybook/log/domain/Json"
 import { clip } from "@daybook/log/support/Issues"
+import { optional } from "@daybook/log/support/Optional"
 
 // Defines the ids of threads: ULIDs, checked before a path is built from one.
 
@@ -32,8 +33,6 @@ export const timeOf = (id: ThreadID): number =>
     .slice(0, 10)
     .split("")
     .reduce((time, character) => time * 32 + alphabet.indexOf(character), 0)
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
 /** A time as ISO 8601. */
 const Timestamp = Schema.String.pipe(

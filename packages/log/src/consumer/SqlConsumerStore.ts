@@ -7,6 +7,7 @@ import { SessionID } from "../domain/Identifiers.ts"
 import { type LogUnavailable, SessionNotFound } from "../log/EventLog.ts"
 import { ofSession, unavailable } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
+import { lockLog, newestPosition } from "../storage/Dialect.ts"
 import { immediately, OwnTransaction, retryBusy } from "../storage/Transaction.ts"
 import {
   type Claim,
@@ -76,7 +77,7 @@ type End = { readonly head: number; readonly incarnation: number | null }
 const endOf = (sql: SqlClient.SqlClient, sessionID: SessionID | undefined) =>
   Effect.map(
     sessionID === undefined
-      ? sql<End>`SELECT coalesce(max(seq), 0) AS head, NULL AS incarnation FROM sqlite_sequence WHERE name = 'event'`
+      ? sql<End>`SELECT ${newestPosition(sql)} AS head, NULL AS incarnation`
       : sql<End>`SELECT seq AS head, incarnation FROM event_sequence WHERE session_id = ${sessionID} AND seq >= 0`,
     ([end]) => end
   )
@@ -98,6 +99,7 @@ const firstPlace = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { sess
 /** Registers the consumer, or takes it over, in the current transaction. */
 const claimRow = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, options: ClaimOptions, owner: string) {
   const { name, sessionID } = options
+  yield* lockLog(sql)
   const [found] = yield* sql<Row>`SELECT * FROM consumer WHERE name = ${name}`
   if (found === undefined) {
     const place = yield* firstPlace(sql, options)
@@ -139,12 +141,17 @@ const move = (sql: SqlClient.SqlClient, claim: Claim, { cursor, incarnation, rem
 const record = (sql: SqlClient.SqlClient, { epoch, name }: Claim, event: PoisonEvent, skipped: boolean) =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
-    const stored = yield* sql`INSERT OR REPLACE INTO consumer_poison
+    const stored = yield* sql`INSERT INTO consumer_poison
         (consumer, cursor, session_id, seq, position, type, details, skipped, time_created)
       SELECT c.name, ${event.cursor}, e.session_id, ${event.seq}, ${event.position ?? null}, ${event.type},
-        iif(e.session_id IS NULL, 'the details are not kept, because no session''s removal would delete them', ${event.details}), ${skipped ? 1 : 0}, ${now}
+        CASE WHEN e.session_id IS NULL THEN 'the details are not kept, because no session''s removal would delete them'
+          ELSE ${event.details} END, ${skipped ? 1 : 0}, ${now}
       FROM consumer c LEFT JOIN event_sequence e ON e.session_id = ${event.sessionID ?? null}
-      WHERE c.name = ${name} AND c.epoch = ${epoch} RETURNING 1`
+      WHERE c.name = ${name} AND c.epoch = ${epoch}
+      ON CONFLICT (consumer, cursor) DO UPDATE SET session_id = excluded.session_id, seq = excluded.seq,
+        position = excluded.position, type = excluded.type, details = excluded.details, skipped = excluded.skipped,
+        time_created = excluded.time_created
+      RETURNING 1`
     if (stored.length === 0) return yield* new ConsumerReplaced({ consumer: name })
   })
 
@@ -171,7 +178,7 @@ const together = <A, E, R>(
 const status = (sql: SqlClient.SqlClient, name: string | null, isGone: (owner: string) => boolean) =>
   Effect.gen(function* () {
     const rows = yield* sql<StatusRow>`SELECT c.*,
-        CASE WHEN c.session_id IS NULL THEN (SELECT seq FROM sqlite_sequence WHERE name = 'event')
+        CASE WHEN c.session_id IS NULL THEN ${newestPosition(sql)}
           ELSE (SELECT e.seq FROM event_sequence e WHERE e.session_id = c.session_id
             AND (c.incarnation IS NULL OR e.incarnation = c.incarnation)) END AS head,
         (SELECT count(*) FROM consumer_poison p WHERE p.consumer = c.name AND p.skipped = 1) AS count

@@ -7,8 +7,9 @@ import type { Session } from "../domain/Message.ts"
 import type { StoredError } from "../domain/Values.ts"
 import type { LogUnavailable, OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
-import type { Statements } from "../storage/Connection.ts"
 import { ReadSql } from "../storage/Database.ts"
+import { isPostgres } from "../storage/Dialect.ts"
+import { change, rows, type Steps } from "../storage/Steps.ts"
 import { retryBusy } from "../storage/Transaction.ts"
 import { SessionStore } from "../store/SessionStore.ts"
 import type { StoreError } from "../store/StoreError.ts"
@@ -78,9 +79,14 @@ const ownerColumns = "session_id, owner_id, owner_epoch, lease_until, lease_beat
 export const selectOwners = (sql: SqlClient.SqlClient, sessionIDs: ReadonlyArray<SessionID>) =>
   sql<OwnerRow>`SELECT ${sql.literal(ownerColumns)} FROM event_sequence WHERE session_id IN ${sql.in(sessionIDs)}`
 
-/** The row of one session, in a write transaction. */
-export const ownerOf = (statements: Statements, sessionID: SessionID): OwnerRow | undefined =>
-  statements.all<OwnerRow>(`SELECT ${ownerColumns} FROM event_sequence WHERE session_id = ?`, [sessionID])[0]
+/** The row of one session in a write: no other process changes it until the write ends. */
+export function* ownerOf(sql: SqlClient.SqlClient, sessionID: SessionID): Steps<OwnerRow | undefined> {
+  const lock = isPostgres(sql) ? " FOR UPDATE" : ""
+  const found = yield* rows<OwnerRow>(`SELECT ${ownerColumns} FROM event_sequence WHERE session_id = ?${lock}`, [
+    sessionID
+  ])
+  return found[0]
+}
 
 export interface Term {
   readonly now: number
@@ -88,13 +94,8 @@ export interface Term {
 }
 
 /** Writes a new owner and returns its epoch, which is greater than the previous owner's. */
-export const takeOwnership = (
-  statements: Statements,
-  sessionID: SessionID,
-  ownerID: string,
-  { leaseMs, now }: Term
-): number => {
-  const [claimed] = statements.all<{ readonly owner_epoch: number }>(
+export function* takeOwnership(sessionID: SessionID, ownerID: string, { leaseMs, now }: Term): Steps<number> {
+  const [claimed] = yield* rows<{ readonly owner_epoch: number }>(
     `UPDATE event_sequence SET owner_id = ?, owner_epoch = owner_epoch + 1, lease_until = ?, lease_beat = lease_beat + 1,
       lease_ms = ? WHERE session_id = ? RETURNING owner_epoch`,
     [ownerID, now + leaseMs, leaseMs, sessionID]
@@ -106,8 +107,8 @@ export const takeOwnership = (
 const mine = (sql: SqlClient.SqlClient, sessionID: SessionID, { epoch, ownerID }: OwnerToken) =>
   sql`session_id = ${sessionID} AND owner_id = ${ownerID} AND owner_epoch = ${epoch}`
 
-export const releaseOwnership = (statements: Statements, sessionID: SessionID, { epoch, ownerID }: OwnerToken) =>
-  statements.run(
+export const releaseOwnership = (sessionID: SessionID, { epoch, ownerID }: OwnerToken): Steps<void> =>
+  change(
     "UPDATE event_sequence SET owner_id = NULL, lease_until = 0 WHERE session_id = ? AND owner_id = ? AND owner_epoch = ?",
     [sessionID, ownerID, epoch]
   )
@@ -122,17 +123,23 @@ export type RenewedRow = {
 
 /** Renews the leases of this owner. The row of a session that another owner has is not returned. */
 export const renewLeases = (
-  statements: Statements,
+  sql: SqlClient.SqlClient,
   sessionIDs: ReadonlyArray<SessionID>,
   ownerID: string,
   { leaseMs, now }: Term
-): ReadonlyArray<RenewedRow> =>
-  statements.all<RenewedRow>(
-    `UPDATE event_sequence SET lease_until = ?, lease_beat = lease_beat + 1
-      WHERE session_id IN (SELECT value FROM json_each(?)) AND owner_id = ?
+): Steps<ReadonlyArray<RenewedRow>> => {
+  const own = isPostgres(sql)
+    ? // In the order in which an append locks several heads (PG-12).
+      `session IN (SELECT session FROM event_sequence WHERE session_id IN (
+        SELECT value FROM json_array_elements_text(CAST(? AS json)) AS j (value)) AND owner_id = ?
+        ORDER BY session_id FOR UPDATE)`
+    : "session_id IN (SELECT value FROM json_each(?)) AND owner_id = ?"
+  return rows<RenewedRow>(
+    `UPDATE event_sequence SET lease_until = ?, lease_beat = lease_beat + 1 WHERE ${own}
       RETURNING session_id, owner_epoch, interrupt_epoch, interrupt_activity`,
     [now + leaseMs, JSON.stringify(sessionIDs), ownerID]
   )
+}
 
 /** Asks the owner to stop everything, or one activity. */
 export const askToStop = (

@@ -21,8 +21,7 @@ import { type LogUnavailable, OwnerLost, type OwnerToken } from "../log/EventLog
 import { unavailable } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { onClose } from "../support/Closing.ts"
-import type { Statements } from "../storage/Connection.ts"
-import { jointly } from "../storage/GroupCommit.ts"
+import { type Steps, written } from "../storage/Steps.ts"
 import { retryBusy } from "../storage/Transaction.ts"
 import * as SessionRows from "../store/SessionRows.ts"
 import type { Standing } from "../store/SessionStore.ts"
@@ -75,19 +74,19 @@ const makeKeptSessions = Effect.fnUntraced(function* (
   const release: KeptSessions["release"] = (sessionID, token) =>
     Effect.suspend(() => {
       if (held.get(sessionID) === token.epoch) held.delete(sessionID)
-      return Effect.ignoreLogged(
-        write("release the session", sql, (statements) => OwnerRows.releaseOwnership(statements, sessionID, token))
-      )
+      return Effect.ignoreLogged(write("release the session", sql, () => OwnerRows.releaseOwnership(sessionID, token)))
     })
 
   const releaseAll = (all: ReadonlyArray<readonly [SessionID, KeptSession]>) =>
     Effect.suspend(() => {
       for (const [id] of all) kept.delete(id)
+      // In the order of ids, in which every transaction locks several heads.
+      const ordered = all.toSorted(([a], [b]) => (a < b ? -1 : 1))
       return all.length === 0
         ? Effect.void
         : Effect.ignoreLogged(
-            write("release the sessions", sql, (statements) => {
-              for (const [id, { token }] of all) OwnerRows.releaseOwnership(statements, id, token)
+            write("release the sessions", sql, function* () {
+              for (const [id, { token }] of ordered) yield* OwnerRows.releaseOwnership(id, token)
             })
           )
     })
@@ -157,8 +156,8 @@ const run = <A>(operation: string, effect: Effect.Effect<A, SqlError.SqlError>) 
   Effect.mapError(retryBusy(effect), unavailable(operation))
 
 /** Writes in the next commit, with the appends and the other writes that wait for it. */
-const write = <A>(operation: string, sql: SqlClient.SqlClient, work: (statements: Statements) => A) =>
-  Effect.mapError(jointly(sql, work), unavailable(operation))
+const write = <A>(operation: string, sql: SqlClient.SqlClient, steps: () => Steps<A>) =>
+  Effect.mapError(written(sql, steps), unavailable(operation))
 
 /** Reads the row of one session and judges it. */
 const look = (sql: SqlClient.SqlClient, sessionID: SessionID, judge: OwnerRows.Judge) =>
@@ -182,8 +181,8 @@ const makeRenew = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ownerID
 
   const renewAll = (all: ReadonlyMap<SessionID, Due>) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      write("renew the leases", sql, (statements) => {
-        const rows = OwnerRows.renewLeases(statements, [...all.keys()], ownerID, { now, leaseMs })
+      write("renew the leases", sql, function* () {
+        const rows = yield* OwnerRows.renewLeases(sql, [...all.keys()], ownerID, { now, leaseMs })
         return new Map(rows.map((row) => [row.session_id, row]))
       })
     )
@@ -271,12 +270,12 @@ const makeAcquire = (
   const claim = (sessionID: SessionID, judge: OwnerRows.Judge) =>
     Effect.clockWith((clock) => {
       let taken: number | undefined
-      return write("claim the session", sql, (statements) => {
-        const found = OwnerRows.ownerOf(statements, sessionID)
+      return write("claim the session", sql, function* () {
+        const found = yield* OwnerRows.ownerOf(sql, sessionID)
         const standing = found === undefined ? "free" : judge(found, clock.unsafeCurrentTimeNanos())
         if (standing !== "free") return { token: undefined, standing, holder: found?.owner_id ?? "" }
         const now = clock.unsafeCurrentTimeMillis()
-        const epoch = OwnerRows.takeOwnership(statements, sessionID, self.ownerID, { now, leaseMs })
+        const epoch = yield* OwnerRows.takeOwnership(sessionID, self.ownerID, { now, leaseMs })
         // At once: another claim of this process may wait in the same commit.
         held.set(sessionID, (taken = epoch))
         return { token: { ownerID: self.ownerID, epoch } }

@@ -5,10 +5,9 @@
 import { Schema } from "effect"
 import { MessageID, SessionID } from "./Identifiers.ts"
 import { AnyNumber } from "./Json.ts"
+import { optional } from "../support/Optional.ts"
 
 // Defines the tree of a session's messages as readers see it.
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
 /** One message of a session's tree. */
 export const TreeNode = Schema.Struct({

@@ -2,8 +2,7 @@
 import { Schema } from "effect"
 import { SessionID } from "./Identifiers.ts"
 import { JsonValue } from "./Json.ts"
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+import { optional } from "../support/Optional.ts"
 
 /** The part of a log's record that the session's events do not hold. */
 export const ImportedRecord = Schema.Struct({

@@ -7,7 +7,7 @@
 /** Maximum UTF-16 code units of one part. */
 export const longestText = 131_072
 
-const isHigh = (code: number): boolean => code >= 0xd800 && code <= 0xdbff
+export const isHigh = (code: number): boolean => code >= 0xd800 && code <= 0xdbff
 
 /**
  * Whether a part with this text continues in the next one: only a full part does. A part that lacks a single code unit

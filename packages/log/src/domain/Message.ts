@@ -20,8 +20,7 @@ import {
   Tokens,
   ToolContent
 } from "./Values.ts"
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+import { optional } from "../support/Optional.ts"
 
 // Defines what the model is shown in place of a message, or of the result of a call.
 

@@ -5,8 +5,7 @@
  */
 import { Schema } from "effect"
 import { JsonValue } from "./Json.ts"
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+import { optional } from "../support/Optional.ts"
 
 /** The value of each source in stored form, by key; `removed` is the text that revokes it, rendered in advance. */
 export const Snapshot = Schema.Record({

@@ -1,8 +1,7 @@
 /** Defines what `daybook stats` shows of a database or of one session of it. `maintenance/Stats.ts` measures. Spec: ST-50..ST-52. */
 import { Schema } from "effect"
 import { SessionMetrics } from "./Values.ts"
-
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+import { optional } from "../support/Optional.ts"
 
 /** Events, and the bytes of their payloads. */
 const Amount = { events: Schema.Int, bytes: Schema.Int }

@@ -6,10 +6,9 @@ import { Schema } from "effect"
 import { EventID, MessageID, SessionID } from "../domain/Identifiers.ts"
 import { Tokens } from "../domain/Values.ts"
 import { once } from "../support/Once.ts"
+import { optional } from "../support/Optional.ts"
 
 // Fields that events of several families share.
-
-export const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
 export const assistantMessageID = MessageID
 export const callID = Schema.NonEmptyString

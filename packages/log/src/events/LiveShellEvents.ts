@@ -4,7 +4,8 @@
  * truncated before they get here. Spec: specs/log.md, SL-100..SL-104 in specs/shell.md.
  */
 import { Schema } from "effect"
-import { callID, durable, optional } from "./Definition.ts"
+import { callID, durable } from "./Definition.ts"
+import { optional } from "../support/Optional.ts"
 
 /** Names the shell within its session until it is closed; a later shell may have the same id. */
 const shellID = Schema.NonEmptyString

@@ -21,7 +21,8 @@ import {
   StoredError
 } from "../domain/Values.ts"
 import { editFields, withheldFields } from "../domain/Message.ts"
-import { assistantMessageID, callID, durable, type Family, live, optional, paths, spent } from "./Definition.ts"
+import { assistantMessageID, callID, durable, type Family, live, paths, spent } from "./Definition.ts"
+import { optional } from "../support/Optional.ts"
 import { shellDefinitions } from "./LiveShellEvents.ts"
 import {
   ReasoningDelta,

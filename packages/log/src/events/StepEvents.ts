@@ -2,7 +2,8 @@
 import { Schema } from "effect"
 import { JsonValue } from "../domain/Json.ts"
 import { JsonRecord, ModelRef, Price, ProviderMetadata, StoredError, Tokens, ToolContent } from "../domain/Values.ts"
-import { assistantMessageID, callID, durable, estimated, live, optional, spent } from "./Definition.ts"
+import { assistantMessageID, callID, durable, estimated, live, spent } from "./Definition.ts"
+import { optional } from "../support/Optional.ts"
 
 const providerCall = Schema.Struct({ executed: Schema.Boolean, metadata: optional(ProviderMetadata) })
 const textID = Schema.NonEmptyString

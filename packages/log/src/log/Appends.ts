@@ -5,12 +5,12 @@
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
-import { Array as Arr, Cause, Effect, Either, Exit, Option } from "effect"
+import { Array as Arr, Cause, Effect, Either, Exit, Option, Predicate } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { EventID, SessionID } from "../domain/Identifiers.ts"
 import type { EncodedEvent } from "../events/Registry.ts"
 import type { DurableType, SessionEvent } from "../events/SessionEvents.ts"
-import { join } from "../projection/Change.ts"
+import { join, type Joined } from "../projection/Change.ts"
 import { project } from "../projection/Projection.ts"
 import { type SessionKeys, write } from "../projection/SqlTables.ts"
 import type { Statements } from "../storage/Connection.ts"
@@ -66,7 +66,7 @@ export interface Request {
   readonly commit: CommitHook<unknown> | undefined
 }
 
-type Requests = NonEmptyReadonlyArray<Request>
+export type Requests = NonEmptyReadonlyArray<Request>
 
 /** A failure of the caller's commit hook. */
 export class HookFailed {
@@ -82,10 +82,21 @@ export type Failure = SeqConflict | OwnerLost | EventRefused | LogUnavailable | 
 
 export type Result = Exit.Exit<Commit, Failure>
 
-const refused = (sessionID: SessionID, { details, table }: { readonly details: string; readonly table: string }) =>
-  new EventRefused({ sessionID, table, details })
+export const refused = (
+  sessionID: SessionID,
+  { details, table }: { readonly details: string; readonly table: string }
+) => new EventRefused({ sessionID, table, details })
 
 export const isEventRefused = (thrown: unknown): thrown is EventRefused => thrown instanceof EventRefused
+
+/** The changes of the events to the projected rows. Throws `EventRefused` if they contradict each other. */
+export const changesOf = (events: NonEmptyReadonlyArray<SessionEvent>): Joined => {
+  const misplaced = events.find(({ seq, type }) => (seq === 0) !== (type === "session.created"))
+  if (misplaced !== undefined) throw refused(misplaced.sessionID, beginning(misplaced))
+  const joined = join(events.flatMap(project))
+  if (Either.isLeft(joined)) throw refused(Arr.headNonEmpty(events).sessionID, joined.left)
+  return joined.right
+}
 
 /** Writes the projections of the events. Throws `EventRefused` if they contradict the rows. */
 export const writeRows = (
@@ -94,12 +105,9 @@ export const writeRows = (
   keys: SessionKeys
 ): void => {
   const { sessionID } = Arr.headNonEmpty(events)
-  const misplaced = events.find(({ seq, type }) => (seq === 0) !== (type === "session.created"))
-  if (misplaced !== undefined) throw refused(misplaced.sessionID, beginning(misplaced))
-  const joined = join(events.flatMap(project))
-  if (Either.isLeft(joined)) throw refused(sessionID, joined.left)
+  const changes = changesOf(events)
   try {
-    const refusal = write(statements, joined.right, keys)
+    const refusal = write(statements, changes, keys)
     if (refusal !== undefined) throw refused(sessionID, refusal)
   } catch (thrown) {
     throw thrown instanceof SqlError.SqlError && reasonOf(thrown) === "constraint"
@@ -126,8 +134,16 @@ const beginning = ({ type }: SessionEvent) => ({
   details: type === "session.created" ? "the session already exists" : "there is no such session to append to"
 })
 
-/** Extracts the table and the rule from the driver's message: `UNIQUE constraint failed: session_message.id`. */
-const brokenRule = (error: SqlError.SqlError, otherwise: string) => {
+/**
+ * Extracts the table and the rule from the driver's message: `UNIQUE constraint failed: session_message.id`, or from
+ * PostgreSQL's `Key (id)=(msg_1) already exists.` with its table.
+ */
+export const brokenRule = (error: SqlError.SqlError, otherwise: string) => {
+  const { cause } = error
+  if (Predicate.hasProperty(cause, "table") && Predicate.hasProperty(cause, "detail")) {
+    const [, column = "a key"] = /^Key \(([^)]*)\)=/.exec(String(cause.detail)) ?? []
+    return { table: String(cause.table), details: `its ${column} is taken` }
+  }
   const said = error.cause instanceof Error ? error.cause.message : ""
   const [, table = otherwise, column = "a key"] = /: (\w+)\.(\w+)/.exec(said) ?? []
   return { table, details: said.startsWith("UNIQUE") ? `its ${column} is taken` : said }
@@ -142,7 +158,7 @@ interface Written {
 }
 
 /** Why a request cannot be written at this head; undefined if it can. */
-const conflict = (
+export const conflict = (
   { expectedSeq, owner, sessionID }: Request,
   head: Heads.Head | undefined
 ): OwnerLost | SeqConflict | undefined => {
@@ -205,6 +221,25 @@ const moveHead = (
   return contradicted === undefined ? Either.right(Heads.begin(statements, sessionID, step)) : Either.left(contradicted)
 }
 
+/** The events of a request behind a position, at the end of its session's new head. Their rows are added to `rows`. */
+export const placed = (
+  { created: now, drafts, sessionID, times }: Request,
+  { position: before, seq: head, session }: Pick<Heads.Taken, "position" | "seq" | "session">,
+  idAt: Target["idAt"],
+  rows: Array<NewEvent>
+): NonEmptyReadonlyArray<SessionEvent> =>
+  Arr.map(drafts, ({ encoded, type }, index): SessionEvent => {
+    const seq = head - drafts.length + 1 + index
+    const position = before + 1 + index
+    const created = times?.[index] ?? now
+    const id = idAt(created, position)
+    const { data, stored, text, version } = encoded
+    const checksum = checksumOf({ id, session_id: sessionID, seq, type: stored, created, data: text })
+    rows.push({ position, session, seq, type: stored, created, checksum, id: null, data: text })
+    // A draft's type and payload plus an envelope form an event of that type.
+    return { position, seq, id, sessionID, version, created, type, data } as SessionEvent
+  })
+
 /** Writes the events, heads and projections of all requests, in order. Throws `SqlError`, `EventRefused`, `HookFailed`. */
 const writeEvents = ({ idAt, types }: Target, statements: Statements, requests: Requests): Written => {
   const check = headCheckOf(requests)
@@ -214,25 +249,15 @@ const writeEvents = ({ idAt, types }: Target, statements: Statements, requests: 
   const answers: Array<Result> = []
   let checked = false
   for (const request of requests) {
-    const { drafts, sessionID, times } = request
+    const { sessionID } = request
     const moved = moveHead(statements, request, written.length, check)
     if (Either.isLeft(moved)) {
       answers.push(Exit.fail(moved.left))
       continue
     }
-    const { incarnation, position: before, seq: head, session, value } = moved.right
+    const { incarnation, session, value } = moved.right
     checked = value !== undefined
-    const events = Arr.map(drafts, ({ encoded, type }, index): SessionEvent => {
-      const seq = head - drafts.length + 1 + index
-      const position = before + 1 + index
-      const created = times?.[index] ?? request.created
-      const id = idAt(created, position)
-      const { data, stored, text, version } = encoded
-      const checksum = checksumOf({ id, session_id: sessionID, seq, type: stored, created, data: text })
-      rows.push({ position, session, seq, type: stored, created, checksum, id: null, data: text })
-      // A draft's type and payload plus an envelope form an event of that type.
-      return { position, seq, id, sessionID, version, created, type, data } as SessionEvent
-    })
+    const events = placed(request, moved.right, idAt, rows)
     keys.set(sessionID, session)
     for (const event of events) written.push(event)
     answers.push(Exit.succeed({ incarnation, events }))
@@ -267,11 +292,11 @@ const writeAll = (target: Target, statements: Statements, requests: Requests): R
  * Whether an append itself is at fault (a broken rule, its hook or a projector), so that the database can continue.
  * Defects come from hooks or projectors: statements throw `SqlError`.
  */
-const isRefusal = (thrown: unknown): boolean =>
+export const isRefusal = (thrown: unknown): boolean =>
   !(thrown instanceof SqlError.SqlError) || reasonOf(thrown) === "constraint"
 
 /** The result of an append that was written alone and threw this. */
-const failureOf = (sessionID: SessionID, thrown: unknown): Result =>
+export const failureOf = (sessionID: SessionID, thrown: unknown): Result =>
   thrown instanceof HookFailed
     ? Exit.fail(thrown)
     : thrown instanceof SqlError.SqlError || isEventRefused(thrown)
@@ -293,7 +318,7 @@ const writeApart = (target: Target, statements: Statements, requests: Requests):
   }
 }
 
-const halves = (requests: Requests): ReadonlyArray<Requests> =>
+export const halves = (requests: Requests): ReadonlyArray<Requests> =>
   [requests.slice(0, requests.length >> 1), requests.slice(requests.length >> 1)].filter((half) =>
     Arr.isNonEmptyArray(half)
   )
@@ -405,29 +430,27 @@ const again = (
   return requests.length === 1 || isBusy(error)
     ? Effect.succeed(all(error))
     : Effect.map(
-        Effect.forEach(requests, (request) => commit(target, suspects, () => [request])),
+        Effect.forEach(requests, (request) => commit(target)(suspects, () => [request])),
         Arr.flatten
       )
 }
 
 /** Commits the requests that wait when the next commit begins, and returns their results in order. */
-export const commit = (
-  target: Target,
-  suspects: Suspects,
-  requests: () => ReadonlyArray<Request>
-): Effect.Effect<ReadonlyArray<Result>> =>
-  Effect.suspend(() => {
-    let taken: ReadonlyArray<Request> = []
-    const take = () => (taken = taken.length === 0 ? requests() : taken)
-    const work = (statements: Statements) => {
-      const all = take()
-      return Arr.isNonEmptyReadonlyArray(all) ? writeTogether(target, suspects, statements, all) : []
-    }
-    return Effect.catchAll(inCommit(target, work), (error) => {
-      const all = take()
-      return Arr.isNonEmptyReadonlyArray(all) ? again(target, suspects, all, error) : Effect.succeed([])
+export const commit =
+  (target: Target) =>
+  (suspects: Suspects, requests: () => ReadonlyArray<Request>): Effect.Effect<ReadonlyArray<Result>> =>
+    Effect.suspend(() => {
+      let taken: ReadonlyArray<Request> = []
+      const take = () => (taken = taken.length === 0 ? requests() : taken)
+      const work = (statements: Statements) => {
+        const all = take()
+        return Arr.isNonEmptyReadonlyArray(all) ? writeTogether(target, suspects, statements, all) : []
+      }
+      return Effect.catchAll(inCommit(target, work), (error) => {
+        const all = take()
+        return Arr.isNonEmptyReadonlyArray(all) ? again(target, suspects, all, error) : Effect.succeed([])
+      })
     })
-  })
 
 /** Converts a write failure to the log's error type. */
 export const toAppendError = (

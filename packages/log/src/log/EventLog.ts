@@ -53,12 +53,25 @@ export class EventRefused extends Schema.TaggedError<EventRefused>("@daybook/log
   }
 }
 
-/** The database is unavailable: busy for too long, read-only, full, corrupt or closed. `reason` says which. */
+/**
+ * The database is unavailable: busy for too long, read-only, full, corrupt, closed, or away: it does not answer. `reason`
+ * says which. Or this kind of database does not support the operation.
+ */
 export class LogUnavailable extends Schema.TaggedError<LogUnavailable>("@daybook/log/LogUnavailable")(
   "LogUnavailable",
   {
     operation: Schema.String,
-    reason: Schema.Literal("busy", "read-only", "disk-full", "corrupt", "io", "closed", "unknown"),
+    reason: Schema.Literal(
+      "busy",
+      "read-only",
+      "disk-full",
+      "corrupt",
+      "io",
+      "closed",
+      "away",
+      "not-supported",
+      "unknown"
+    ),
     cause: ErrorCause
   }
 ) {

@@ -9,6 +9,7 @@ import * as Registry from "../events/Registry.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { insertRows } from "../projection/SqlTables.ts"
 import type { Statements } from "../storage/Connection.ts"
+import { bytesOf, isPostgres } from "../storage/Dialect.ts"
 import { reasonOf } from "../storage/Transaction.ts"
 import { compile } from "../support/Conforms.ts"
 import { EventUnreadable, LogUnavailable } from "./EventLog.ts"
@@ -63,10 +64,17 @@ export const makeEventTypes = (): EventTypes => {
 // digits of the time, eight of the database's identity, ten of the position. A replayed event stores the id of its own
 // log.
 
+const identityColumn = "(SELECT identity FROM log_identity WHERE one = 1)"
+
+/** That expression, on each database. */
+export const idColumns = {
+  sqlite: `coalesce(e.id, printf('evt_%012x%s%010x', e.created, ${identityColumn}, e.position)) AS id`,
+  postgres: `coalesce(e.id, 'evt_' || lpad(to_hex(e.created), 12, '0') || ${identityColumn} ||
+    lpad(to_hex(e.position), 10, '0')) AS id`
+}
+
 /** The id of the event in the row `e`. The view `events` of the schema has the same expression. */
-export const idColumn =
-  "coalesce(e.id, printf('evt_%012x%s%010x', e.created, " +
-  "(SELECT identity FROM log_identity WHERE one = 1), e.position)) AS id"
+const idColumn = (sql: SqlClient.SqlClient): string => (isPostgres(sql) ? idColumns.postgres : idColumns.sqlite)
 
 const place = /^evt_[0-9a-f]{20}([0-9a-f]{10})$/
 
@@ -207,15 +215,15 @@ export const insertEvents = (statements: Statements, types: EventTypes, events: 
 const joined = "event e LEFT JOIN event_sequence s ON s.session = e.session LEFT JOIN event_type t ON t.type = e.type"
 
 /** The columns that `toEvent` reads. */
-const readable = (data: string) =>
-  `e.position, ${idColumn}, s.session_id, e.seq, t.name AS type, e.created, ${data}, e.checksum`
+const readable = (sql: SqlClient.SqlClient, data: string): Statement.Fragment =>
+  sql.literal(`e.position, ${idColumn(sql)}, s.session_id, e.seq, t.name AS type, e.created, ${data}, e.checksum`)
 
 /** Selects whole rows for `toEvent`. `rest` follows the joined tables `e`, `s` (its session) and `t` (its type). */
 export const selectEvents = (
   sql: SqlClient.SqlClient,
   rest: Statement.Fragment
 ): Effect.Effect<ReadonlyArray<Raw>, SqlError.SqlError> =>
-  sql<Raw>`SELECT ${sql.literal(readable("e.data"))} FROM ${sql.literal(joined)} ${rest}`
+  sql<Raw>`SELECT ${readable(sql, "e.data")} FROM ${sql.literal(joined)} ${rest}`
 
 /** Selects the rows of a table `i` with the events that they refer to, which `toEvent` reads. Without an event, `data` is null. */
 export const selectWithEvents = <Row extends object>(
@@ -224,7 +232,7 @@ export const selectWithEvents = <Row extends object>(
   from: Statement.Fragment,
   rest: Statement.Fragment
 ): Effect.Effect<ReadonlyArray<Row & Raw>, SqlError.SqlError> =>
-  sql<Row & Raw>`SELECT ${sql.literal(columns)}, ${sql.literal(readable("e.data"))} FROM ${from}
+  sql<Row & Raw>`SELECT ${sql.literal(columns)}, ${readable(sql, "e.data")} FROM ${from}
     LEFT JOIN event_sequence s ON s.session = e.session LEFT JOIN event_type t ON t.type = e.type ${rest}`
 
 /** The number of the session with an id, in a statement. */
@@ -238,8 +246,11 @@ export const ofSession = (sql: SqlClient.SqlClient, sessionID: string): Statemen
 type Raw = Readonly<Record<string, unknown>>
 
 /** A page is read without long payloads (the row's header holds their length) and ends before the first one. */
-const payload = (limit: number) =>
-  limit === 1 ? "e.data" : `CASE WHEN octet_length(e.data) <= ${longPayload} THEN e.data END AS data`
+const payload = (sql: SqlClient.SqlClient, limit: number) => (limit === 1 ? "e.data" : `${shortPayload(sql)} AS data`)
+
+/** The payload of `e`; null if it is long. */
+export const shortPayload = (sql: SqlClient.SqlClient): string =>
+  `CASE WHEN ${bytesOf(sql, "e.data")} <= ${longPayload} THEN e.data END`
 
 /** Truncates the rows at the first missing payload; the first `from` rows need none. Returns the limit too. */
 const beforeLong = (rows: ReadonlyArray<Raw>, limit: number, from = 0) => {
@@ -255,7 +266,7 @@ export const selectCheckedPage = (
   most: number = pageSize
 ): Effect.Effect<ReadonlyArray<Raw>, SqlError.SqlError> =>
   Effect.flatMap(
-    sql<Raw>`SELECT ${sql.literal(readable(payload(most)))} FROM ${sql.literal(joined)}
+    sql<Raw>`SELECT ${readable(sql, payload(sql, most))} FROM ${sql.literal(joined)}
       WHERE ${ofSession(sql, sessionID)} AND e.seq > ${after} ORDER BY e.seq LIMIT ${most}`,
     (found) => {
       const { limit, rows } = beforeLong(found, most)
@@ -276,7 +287,7 @@ export const selectIdentity = (sql: SqlClient.SqlClient) =>
 export const selectByID = (sql: SqlClient.SqlClient, id: string) =>
   Effect.map(
     sql<{ readonly session_id: string | null; readonly seq: number; readonly id: string }>`
-      SELECT s.session_id, e.seq, ${sql.literal(idColumn)} FROM event e JOIN event_sequence s ON s.session = e.session
+      SELECT s.session_id, e.seq, ${sql.literal(idColumn(sql))} FROM event e JOIN event_sequence s ON s.session = e.session
         WHERE e.position = ${positionIn(id) ?? null} AND e.id IS NULL
       UNION ALL
       SELECT s.session_id, e.seq, e.id FROM event e JOIN event_sequence s ON s.session = e.session WHERE e.id = ${id}`,
@@ -351,6 +362,12 @@ export const toEvents = (rows: ReadonlyArray<Raw>): DecodedPage => {
   }
   return { events, rows: rows.length, stopped: undefined }
 }
+
+/** Refuses an operation that only a database in a file supports. */
+export const onFilesOnly = (sql: SqlClient.SqlClient, operation: string): Effect.Effect<void, LogUnavailable> =>
+  isPostgres(sql)
+    ? new LogUnavailable({ operation, reason: "not-supported", cause: "only a database in a file supports it yet" })
+    : Effect.void
 
 /** Converts a driver error to the log's error. */
 export const unavailable =

@@ -4,10 +4,12 @@
  */
 import { crc32 } from "node:zlib"
 import type * as SqlClient from "@effect/sql/SqlClient"
+import type * as Statement from "@effect/sql/Statement"
 import { Effect, Option, Schema } from "effect"
 import type { EventID, SessionID } from "../domain/Identifiers.ts"
 import * as Registry from "../events/Registry.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
+import { isPostgres } from "../storage/Dialect.ts"
 import { once } from "../support/Once.ts"
 import { EventUnreadable } from "./EventLog.ts"
 import * as EventRow from "./EventRow.ts"
@@ -17,9 +19,9 @@ import {
   isEventID,
   isKnownSession,
   kindHash,
-  longPayload,
   ofSession,
   rowHash,
+  shortPayload,
   sumOf
 } from "./EventRow.ts"
 
@@ -30,17 +32,19 @@ import {
 type PageRow = ReadonlyArray<unknown>
 
 /** The place: the position, followed by the id if the row stores one. */
-const placeColumn = "iif(e.id IS NULL, e.position, e.position || ' ' || e.id)"
+const placeColumn = (sql: SqlClient.SqlClient): string =>
+  isPostgres(sql)
+    ? "CASE WHEN e.id IS NULL THEN e.position::text ELSE e.position || ' ' || e.id END"
+    : "iif(e.id IS NULL, e.position, e.position || ' ' || e.id)"
 
 /** The columns from the time to the payload. A long payload is null, unless the limit is one row. */
-const lastColumns = (limit: number): string =>
-  "e.created, e.checksum, " +
-  (limit === 1 ? "e.data" : `CASE WHEN octet_length(e.data) <= ${longPayload} THEN e.data END`)
+const lastColumns = (sql: SqlClient.SqlClient, limit: number): string =>
+  `e.created, e.checksum, ${limit === 1 ? "e.data" : shortPayload(sql)}`
 
 /** Splits the text of a place or a kind into its number and what follows. */
-const split = (text: string): readonly [number: number, rest: string] => {
+const split = (text: string): readonly [number: number, rest: string | undefined] => {
   const space = text.indexOf(" ")
-  return [Number(text.slice(0, space)), text.slice(space + 1)]
+  return space < 0 ? [Number(text), undefined] : [Number(text.slice(0, space)), text.slice(space + 1)]
 }
 
 /** How the rows of one session and type are read. */
@@ -141,6 +145,7 @@ const decodeRows = (rows: ReadonlyArray<PageRow>, shared: RowContext): DecodedRo
     if (kind.stored === undefined) return undefined
     if (typeof place === "number") return { kind, position: place, seq, id: idAt(created, place), sessionID, created }
     const [position, id] = split(String(place))
+    if (id === undefined) return { kind, position, seq, id: idAt(created, position), sessionID, created }
     return isEventID(id) ? { kind, position, seq, id, sessionID, created } : undefined
   }
 
@@ -291,9 +296,19 @@ export interface Page extends DecodedRows {
 }
 
 /** What the rows of a page have in common, as JSON. */
-const shared = (floor: string): string =>
-  `(SELECT json_array(seq, coalesce(incarnation, 0), (SELECT identity FROM log_identity WHERE one = 1),
-    (SELECT json_group_object(type, name) FROM event_type) || '', ${floor}) FROM event_sequence WHERE session = e.session)`
+const shared = (sql: SqlClient.SqlClient, floor: string): string => {
+  const [array, object, text] = isPostgres(sql)
+    ? ["json_build_array", "json_object_agg", "::text"]
+    : ["json_array", "json_group_object", " || ''"]
+  return `(SELECT ${array}(seq, coalesce(incarnation, 0), (SELECT identity FROM log_identity WHERE one = 1),
+    (SELECT ${object}(type, name) FROM event_type)${text}, ${floor}) FROM event_sequence WHERE session = e.session)`
+}
+
+/** The kind, and in the first row what the rows have in common behind it. */
+const kindColumn = (sql: SqlClient.SqlClient, isFirst: Statement.Fragment, floor: string): Statement.Fragment =>
+  sql`CASE WHEN ${isFirst} THEN e.type || ' ' || ${sql.literal(shared(sql, floor))} ELSE e.type${sql.literal(
+    isPostgres(sql) ? "::text" : ""
+  )} END`
 
 const Shared = Schema.parseJson(
   Schema.Tuple(Schema.Number, Schema.Number, Schema.String, Schema.String, Schema.NullOr(Schema.Number))
@@ -319,21 +334,20 @@ const namesOf = (text: string): Names => {
 const toPage = (rows: ReadonlyArray<PageRow>, limit: number, of?: RowContext["of"]): Page => {
   const kind = rows[0]?.[1]
   // The statement wrote the number, the space and the JSON.
-  const [type, json] = typeof kind === "string" ? split(kind) : [undefined, undefined]
+  const [number, json] = typeof kind === "string" ? split(kind) : [undefined, undefined]
   const [latest, incarnation, identity, names, floor] = Option.getOrElse(decodeShared()(json), () => nothingShared)
-  const follows = type !== undefined
+  const follows = json !== undefined
   // Behind a gap the numbers of the rows are not known: the reader finds out what the gap is.
   const known = follows || of === undefined ? rows : []
-  const decoded = decodeRows(known, { firstType: type ?? kind, names: namesOf(names), identity, of, limit })
+  const decoded = decodeRows(known, { firstType: number ?? kind, names: namesOf(names), identity, of, limit })
   return { ...decoded, found: rows.length, follows, latest, incarnation, floor: floor ?? 0 }
 }
 
 /** Selects a session's page after a cursor. The checksum covers the sequence number, so a gap differs. */
 export const selectPage = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number, limit: number) =>
   Effect.map(
-    sql`SELECT ${sql.literal(placeColumn)},
-        iif(e.seq = ${after + 1}, e.type || ' ' || ${sql.literal(shared("NULL"))}, e.type),
-        ${sql.literal(lastColumns(limit))}
+    sql`SELECT ${sql.literal(placeColumn(sql))}, ${kindColumn(sql, sql`e.seq = ${after + 1}`, "NULL")},
+        ${sql.literal(lastColumns(sql, limit))}
       FROM event e WHERE ${ofSession(sql, sessionID)} AND e.seq > ${after} ORDER BY e.seq LIMIT ${limit}`.values,
     (rows) => toPage(rows, limit, { sessionID, after })
   )
@@ -347,11 +361,13 @@ const feedFloor = "(SELECT max(position) FROM session_floor WHERE position > 0)"
 /** Selects the page of all sessions after a position, and the floor in the same snapshot. */
 export const selectFeedPage = (sql: SqlClient.SqlClient, after: number, limit: number) =>
   Effect.flatMap(
-    sql`SELECT ${sql.literal(placeColumn)},
-        iif(e.position = (SELECT min(position) FROM event
-            WHERE position > ${after} AND session NOT IN ${sql.literal(removing)}),
-          e.type || ' ' || ${sql.literal(shared(feedFloor))}, e.type),
-        ${sql.literal(lastColumns(limit))}, s.session_id, e.seq
+    sql`SELECT ${sql.literal(placeColumn(sql))}, ${kindColumn(
+      sql,
+      sql`e.position = (SELECT min(position) FROM event
+            WHERE position > ${after} AND session NOT IN ${sql.literal(removing)})`,
+      feedFloor
+    )},
+        ${sql.literal(lastColumns(sql, limit))}, s.session_id, e.seq
       FROM event e LEFT JOIN event_sequence s ON s.session = e.session
       WHERE e.position > ${after} AND e.session NOT IN ${sql.literal(removing)}
       ORDER BY e.position LIMIT ${limit}`.values,

@@ -4,9 +4,10 @@
  * (TL-1).
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
-import { Channel, Chunk, Clock, Effect, Stream } from "effect"
+import { Channel, Chunk, Clock, Effect, Predicate, Schedule, Stream } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
+import { newestPosition } from "../storage/Dialect.ts"
 import { retryBusy } from "../storage/Transaction.ts"
 import * as EventLoop from "../support/EventLoop.ts"
 import * as Metrics from "../support/Metrics.ts"
@@ -154,6 +155,15 @@ const [pageLength, fewestRows, mostRows] = [1_048_576, 64, 1024]
 const rowsAfter = ({ length, read }: Page): number =>
   length === 0 ? pageSize : Math.max(fewestRows, Math.min(mostRows, Math.floor((pageLength * read) / length)))
 
+/** A tail waits while the database does not answer (PG-14). */
+const isAway = (error: unknown): boolean =>
+  Predicate.isTagged(error, "LogUnavailable") && Predicate.hasProperty(error, "reason") && error.reason === "away"
+
+const untilBack = Schedule.exponential("50 millis", 2).pipe(
+  Schedule.union(Schedule.spaced("2 seconds")),
+  Schedule.jittered
+)
+
 /**
  * Reads pages to the end, emits the seam once, then waits for the events of commits, or looks again. The tail moves when
  * the channel takes what was pulled: an interrupted pull returns the same when it runs again.
@@ -168,10 +178,13 @@ const pullsOf = <E, Item>(tail: Tail, following: Following<E, Item>) => {
   /** Reads the next page. `then` follows the last one. */
   const look = (then: () => Pulls): Pulls => {
     const next = EventLoop.sharing(
-      Effect.suspend(() => {
-        tail.look()
-        return following.next(cursor, incarnation, rows)
-      })
+      Effect.retry(
+        Effect.suspend(() => {
+          tail.look()
+          return following.next(cursor, incarnation, rows)
+        }),
+        { schedule: untilBack, while: isAway }
+      )
     )
     return Channel.flatMap(Channel.fromEffect(next), (page) => {
       ;({ cursor, incarnation } = page)
@@ -232,7 +245,7 @@ export const tail =
 
 /** The newest position ever assigned. */
 const lastPosition = (sql: SqlClient.SqlClient) =>
-  sql<{ readonly seq: number }>`SELECT seq FROM sqlite_sequence WHERE name = 'event'`.pipe(
+  sql<{ readonly seq: number }>`SELECT ${newestPosition(sql)} AS seq`.pipe(
     retryBusy,
     Effect.mapError(unavailable("read")),
     Effect.map(([latest]) => latest?.seq ?? 0)

@@ -8,6 +8,7 @@ import type * as SqlError from "@effect/sql/SqlError"
 import type * as Statement from "@effect/sql/Statement"
 import { Clock, Effect, type Scope } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
+import { bytesOf, lockLog, named, newestPosition } from "../storage/Dialect.ts"
 import { eraseBeside, fileOf } from "../storage/SearchFile.ts"
 import { immediately, retryBusy } from "../storage/Transaction.ts"
 import * as UnusedBytes from "../storage/UnusedBytes.ts"
@@ -48,8 +49,8 @@ const deleteStep = (sql: SqlClient.SqlClient, session: number) =>
     yield* sql`DELETE FROM event WHERE position IN (
       SELECT position FROM (
         SELECT position, bytes, sum(bytes) OVER (ORDER BY seq) AS total FROM (
-          SELECT position, seq, octet_length(data) AS bytes FROM event
-            WHERE session = ${session} ORDER BY seq LIMIT ${stepRows}))
+          SELECT position, seq, ${sql.literal(bytesOf(sql, "data"))} AS bytes FROM event
+            WHERE session = ${session} ORDER BY seq LIMIT ${stepRows})${named(sql, "oldest")})${named(sql, "step")}
       WHERE total <= ${stepBytes} OR total = bytes)`
     if (yield* has(sql`event`)) return true
     yield* sql`DELETE FROM content WHERE session = ${session} AND last IN (
@@ -96,6 +97,7 @@ export const removeSession = (
   sessionID: SessionID
 ): Effect.Effect<boolean, LogUnavailable> => {
   const removed = Effect.gen(function* () {
+    yield* lockLog(sql)
     const [head] = yield* sql<Key & { readonly seq: number }>`
       SELECT session, seq FROM event_sequence WHERE session_id = ${sessionID}`
     if (head === undefined) return false
@@ -104,7 +106,7 @@ export const removeSession = (
     // A session that was only claimed for replay had no events, so there is nothing to record.
     if (head.seq < 0) return false
     yield* sql`INSERT INTO session_removal (session_id, position)
-      SELECT ${sessionID}, seq FROM sqlite_sequence WHERE name = 'event'`
+      SELECT ${sessionID}, ${newestPosition(sql)}`
     return true
   })
   return Effect.mapError(retryBusy(immediately(sql)(removed)), unavailable("remove"))

@@ -2,11 +2,13 @@
  * Replays events of another log with their ids and sequence numbers. Events that are already stored must be identical;
  * new ones must follow the head without a gap. Replay writes rows and starts no work (RP-5). Spec: RP-1..RP-6.
  */
+import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import { Array as Arr, Data, Effect, Either, Equal, Option, Predicate, Schema } from "effect"
 import { EventID, SessionID } from "../domain/Identifiers.ts"
 import * as Registry from "../events/Registry.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
+import { lockLog } from "../storage/Dialect.ts"
 import { directly, reasonOf } from "../storage/Transaction.ts"
 import { isEventRefused, runProjectors, type Target, toAppendError, writeRows } from "./Appends.ts"
 import {
@@ -18,7 +20,7 @@ import {
   ReplayRefused
 } from "./EventLog.ts"
 import { checksumOf, insertEvents, type NewEvent, pageSize, selectByID, selectEvents, unavailable } from "./EventRow.ts"
-import { incarnationOf, selectLast, writeHead } from "./Heads.ts"
+import { incarnationOf, type Last, type Moved, selectLast, writeHead } from "./Heads.ts"
 import type { Commit } from "./Tails.ts"
 
 /** The envelope of a foreign event, validated before anything else reads it (EV-5). */
@@ -104,11 +106,56 @@ const compare = (
   return isSameData(stored["data"], event.data) ? undefined : refuse(event, "divergence", "its data differs")
 }
 
+/** What a replay stores: the session's new head, its events, and their rows. */
+export interface Fresh {
+  readonly sessionID: SessionID
+  readonly head: Moved
+  /** The session has no row yet. */
+  readonly isNew: boolean
+  readonly rows: ReadonlyArray<NewEvent>
+  readonly events: Arr.NonEmptyReadonlyArray<SessionEvent>
+}
+
+/** Where events are replayed to, inside a write transaction. */
+export interface ReplayTarget {
+  readonly sql: SqlClient.SqlClient
+  readonly idAt: Target["idAt"]
+  /** The last numbers given. */
+  readonly last: Effect.Effect<Last, SqlError.SqlError>
+  readonly store: (fresh: Fresh) => Effect.Effect<void, SqlError.SqlError | EventRefused>
+}
+
+/** Pages of events, so that no statement grows with the length of the replay. */
+export const pagesOf = (events: Arr.NonEmptyReadonlyArray<SessionEvent>) => Arr.chunksOf(events, pageSize)
+
+/** Replays to SQLite. */
+export const targetOf = ({ idAt, projectors, sql, types }: Target): ReplayTarget => ({
+  sql,
+  idAt,
+  last: directly(sql, selectLast),
+  store: ({ events, head, isNew, rows, sessionID }) => {
+    const pages = pagesOf(events)
+    const keys = new Map([[sessionID, head.session]])
+    return directly(
+      sql,
+      (statements) => {
+        types.begin()
+        writeHead(statements, sessionID, head, isNew)
+        insertEvents(statements, types, rows)
+        for (const page of pages) writeRows(statements, page, keys)
+        for (const page of pages) runProjectors(projectors, statements, page)
+      },
+      isEventRefused
+    )
+  }
+})
+
 /** Replays the events inside a write transaction. Returns the new ones, or undefined if there are none. */
-export const replay = ({ idAt, projectors, sql, types }: Target) =>
+export const replay = ({ idAt, last: selectNumbers, sql, store }: ReplayTarget) =>
   Effect.fnUntraced(function* (checked: Arr.NonEmptyReadonlyArray<Checked>, options: ReplayOptions) {
     const [first] = checked[0]
     const { sessionID } = first
+    yield* lockLog(sql)
     const [head] = yield* sql<{
       readonly session: number
       readonly seq: number
@@ -125,7 +172,7 @@ export const replay = ({ idAt, projectors, sql, types }: Target) =>
     if (first.seq > latest + 1) return yield* refuse(first, "gap", `the latest event here is ${latest}`)
     const fresh: Array<SessionEvent> = []
     const rows: Array<NewEvent> = []
-    const last = yield* directly(sql, selectLast)
+    const last = yield* selectNumbers
     let { position } = last
     const session = head?.session ?? last.session + 1
     const incarnation = incarnationOf(head, position + 1)
@@ -152,21 +199,8 @@ export const replay = ({ idAt, projectors, sql, types }: Target) =>
     }
     const newest = fresh.at(-1)
     if (newest !== undefined && Arr.isNonEmptyArray(fresh)) {
-      // Paged, so that no statement grows with the length of the replay.
-      const pages = Arr.chunksOf(fresh, pageSize)
       const moved = { session, seq: newest.seq, incarnation }
-      const keys = new Map([[sessionID, session]])
-      yield* directly(
-        sql,
-        (statements) => {
-          types.begin()
-          writeHead(statements, sessionID, moved, head === undefined)
-          insertEvents(statements, types, rows)
-          for (const page of pages) writeRows(statements, page, keys)
-          for (const page of pages) runProjectors(projectors, statements, page)
-        },
-        isEventRefused
-      )
+      yield* store({ sessionID, head: moved, isNew: head === undefined, rows, events: fresh })
     }
     if (options.ownerID !== undefined) {
       yield* sql`UPDATE event_sequence SET replay_owner = ${options.ownerID}

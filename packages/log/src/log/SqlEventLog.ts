@@ -10,8 +10,8 @@ import { probe } from "../storage/UnusedBytes.ts"
 import { immediately, insideOwnTransaction, isInTransactionOf, retryBusy } from "../storage/Transaction.ts"
 import * as EventLoop from "../support/EventLoop.ts"
 import { isTraced, spanned, withSpan } from "../support/Spans.ts"
-import { type EncodedDraft, HookFailed, type Projector, type Target } from "./Appends.ts"
-import { type AppendError, type AppendOptions, EventLog, InvalidDurableEvent } from "./EventLog.ts"
+import { commit, type EncodedDraft, HookFailed, type Projector } from "./Appends.ts"
+import { type AppendError, type AppendOptions, EventLog, InvalidDurableEvent, type LogUnavailable } from "./EventLog.ts"
 import * as EventRow from "./EventRow.ts"
 import { selectByID, selectIdentity, unavailable } from "./EventRow.ts"
 import * as LiveEvents from "./LiveEvents.ts"
@@ -206,7 +206,11 @@ const makeReads = (sql: SqlClient.SqlClient, tails: Tails.Tails) =>
     )
   })
 
-const makeReplay = (target: Target, tails: Tails.Tails): Pick<typeof EventLog.Service, "replay" | "claimReplay"> => ({
+/** Copies events of other logs. */
+const makeReplay = (
+  target: Replay.ReplayTarget,
+  tails: Tails.Tails
+): Pick<typeof EventLog.Service, "replay" | "claimReplay"> => ({
   replay: Effect.fn("EventLog.replay")(function* (events, replayOptions = {}) {
     const checked = yield* Replay.check(events)
     if (!Arr.isNonEmptyReadonlyArray(checked)) return
@@ -223,20 +227,21 @@ const makeReplay = (target: Target, tails: Tails.Tails): Pick<typeof EventLog.Se
   )
 })
 
-const make = Effect.fnUntraced(function* (options: Options) {
-  const sql = yield* SqlClient.SqlClient
-  const readSql = yield* ReadSql
-  const identity = yield* selectIdentity(sql)
-  const target = {
-    sql,
-    projectors: options.projectors ?? [],
-    types: EventRow.makeEventTypes(),
-    idAt: EventRow.makeEventIds(identity)
-  }
-  const tails = Tails.make()
-  const writer = yield* Writer.make(target, tails.announce)
-  yield* watchOtherProcesses(sql, tails)
-  const sweeper = yield* Removals.makeSweeping(sql)
+/** What the log of one kind of database does in its own way. */
+export interface Store {
+  readonly sql: SqlClient.SqlClient
+  readonly readSql: SqlClient.SqlClient
+  readonly identity: string
+  readonly tails: Tails.Tails
+  readonly writer: Writer.Writer
+  readonly replay: Replay.ReplayTarget
+  /** Follows a removal: tells others, and erases what is left. */
+  readonly removed: (sessionID: SessionID) => Effect.Effect<void>
+  readonly probe: Effect.Effect<void, LogUnavailable>
+}
+
+/** The event log over a store. */
+export const over = ({ identity, probe, readSql, removed, replay, sql, tails, writer }: Store) => {
   const openTexts = LiveEvents.makeOpenTexts()
   const { hear, publish, subscribe } = LiveEvents.make(openTexts)
   const { listen, notify } = makeListeners()
@@ -250,7 +255,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
     identity,
     append,
     ...makeReads(readSql, tails),
-    ...makeReplay(target, tails),
+    ...makeReplay(replay, tails),
     live: (liveOptions) => Stream.unwrapScoped(Effect.map(subscribe(liveOptions), ({ live }) => live)),
     subscribe,
     hear,
@@ -270,11 +275,38 @@ const make = Effect.fnUntraced(function* (options: Options) {
           openTexts.forget(sessionID)
         })
       )
-      yield* sweeper.sweep
+      yield* removed(sessionID)
       return existed
     }),
-    probe: Effect.mapError(probe(sql), unavailable("be written")),
+    probe,
     listen
+  })
+}
+
+const make = Effect.fnUntraced(function* (options: Options) {
+  const sql = yield* SqlClient.SqlClient
+  const readSql = yield* ReadSql
+  const identity = yield* selectIdentity(sql)
+  const target = {
+    sql,
+    projectors: options.projectors ?? [],
+    types: EventRow.makeEventTypes(),
+    idAt: EventRow.makeEventIds(identity)
+  }
+  const tails = Tails.make()
+  const writer = yield* Writer.make(commit(target), tails.announce)
+  yield* watchOtherProcesses(sql, tails)
+  const sweeper = yield* Removals.makeSweeping(sql)
+
+  return over({
+    sql,
+    readSql,
+    identity,
+    tails,
+    writer,
+    replay: Replay.targetOf(target),
+    removed: () => sweeper.sweep,
+    probe: Effect.mapError(probe(sql), unavailable("be written"))
   })
 })
 

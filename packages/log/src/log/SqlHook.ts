@@ -27,18 +27,38 @@ export interface HeadCheck<E> {
 
 export type HeadValue = string | number | null
 
+/** One query in an append's transaction, and what its rows decide. A log whose statements take time runs it as well. */
+export interface Question<Row, E> {
+  readonly query: (sessionID: SessionID) => { readonly text: string; readonly parameters: Parameters }
+  readonly refusalOf: (rows: ReadonlyArray<Row>, sessionID: SessionID) => E | undefined
+}
+
 class SqlHook<E> implements CommitHook<E> {
   readonly [CommitHookTypeId] = { _E: (error: never): E => error }
   readonly check: Check<E>
   readonly head: HeadCheck<E> | undefined
-  constructor(check: Check<E>, head?: HeadCheck<E>) {
+  readonly question: Question<unknown, E> | undefined
+  constructor(check: Check<E>, head?: HeadCheck<E>, question?: Question<unknown, E>) {
     this.check = check
     this.head = head
+    this.question = question
   }
 }
 
 export const check = <E>(refusalOf: Check<E>): CommitHook<Exclude<E, undefined>> =>
   new SqlHook(refusalOf as Check<Exclude<E, undefined>>)
+
+/** Makes a hook from one query. */
+export const asking = <Row, E>(question: Question<Row, E>): CommitHook<E> =>
+  new SqlHook<E>(
+    (statements, sessionID) => {
+      const { parameters, text } = question.query(sessionID)
+      return question.refusalOf(statements.all<Row>(text, parameters), sessionID)
+    },
+    undefined,
+    // Only the rows of its own query reach it.
+    question as Question<unknown, E>
+  )
 
 /**
  * Makes a hook from a condition on one value. An append alone in its transaction reads the value with its head. Beside
@@ -50,10 +70,12 @@ export const onHead = <E>(head: HeadCheck<E>): CommitHook<E> => {
   return new SqlHook(refusalOf, head)
 }
 
-const valueOf = (statements: Statements, sessionID: SessionID, value: string): HeadValue => {
-  const text = `SELECT ${value} AS value FROM event_sequence WHERE session_id = ?`
-  return statements.all<{ readonly value: HeadValue }>(text, [sessionID])[0]?.value ?? null
-}
+type ValueRow = { readonly value: HeadValue }
+
+const valueText = (value: string): string => `SELECT ${value} AS value FROM event_sequence WHERE session_id = ?`
+
+const valueOf = (statements: Statements, sessionID: SessionID, value: string): HeadValue =>
+  statements.all<ValueRow>(valueText(value), [sessionID])[0]?.value ?? null
 
 const checkOf = <E>(hook: CommitHook<E>): Check<E> => {
   if (hook instanceof SqlHook) return hook.check
@@ -73,6 +95,28 @@ export const checksTogether = (): typeof checkOf => {
       return head.refusalOf(value, sessionID, 0)
     }
   }
+}
+
+/**
+ * The query of a hook, for a log whose statements take time. A hook of another kind of log, or one that runs statements by
+ * itself, is a defect.
+ */
+export const questionOf = <E>(hook: CommitHook<E>): Question<unknown, E> => {
+  if (hook instanceof SqlHook) {
+    const { head, question }: SqlHook<E> = hook
+    if (question !== undefined) return question
+    if (head !== undefined) {
+      return {
+        query: (sessionID) => ({ text: valueText(head.value), parameters: [sessionID] }),
+        refusalOf: (rows, sessionID) => {
+          // The row of `valueText`.
+          const [row] = rows as ReadonlyArray<ValueRow>
+          return head.refusalOf(row?.value ?? null, sessionID, 0)
+        }
+      }
+    }
+  }
+  throw new TypeError("this commit hook belongs to another kind of event log")
 }
 
 /** The hook's condition on a value of the head, if it is one. */

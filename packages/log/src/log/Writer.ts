@@ -2,7 +2,7 @@
  * Group commit. Appends of all sessions wait in one queue; the waiting ones are written in one transaction with one
  * fsync, then each caller is answered:
  *
- *   append -> queue -> group commit -> transaction (`Appends.ts`) -> announce -> answers
+ *   append -> queue -> group commit -> transaction (`commit`) -> announce -> answers
  *
  * After a refusal, the session's appends are written after the others, in the same transaction, until one succeeds. So a
  * session that is refused repeatedly costs the others only its own attempt. Spec: LG-5, LG-6, LG-48.
@@ -14,7 +14,7 @@ import * as EventLoop from "../support/EventLoop.ts"
 import * as Metrics from "../support/Metrics.ts"
 import * as Appends from "./Appends.ts"
 import { LogUnavailable } from "./EventLog.ts"
-import type { Commit } from "./Tails.ts"
+import type * as Tails from "./Tails.ts"
 
 type Waiting = {
   readonly request: Appends.Request
@@ -33,10 +33,16 @@ export interface Writer {
 
 const requestOf = ({ request }: Waiting): Appends.Request => request
 
+/** Writes the requests that wait when the next commit begins, in one transaction, and answers each, in order. */
+export type Commit = (
+  suspects: Appends.Suspects,
+  requests: () => ReadonlyArray<Appends.Request>
+) => Effect.Effect<ReadonlyArray<Appends.Result>>
+
 /** Starts the writer in the current scope. `announce` receives the commits before any caller is answered. */
 export const make = Effect.fnUntraced(function* (
-  target: Appends.Target,
-  announce: (commits: ReadonlyArray<Commit>) => void
+  commit: Commit,
+  announce: (commits: ReadonlyArray<Tails.Commit>) => void
 ) {
   const runtime = yield* Effect.runtime<never>()
   // A caller that appends without pause waits on the writer, which must yield to the event loop (EX-14).
@@ -80,7 +86,7 @@ export const make = Effect.fnUntraced(function* (
       waiting = waiting.slice(batchLimit)
       return batch.map(requestOf)
     }
-    const written = Effect.exit(Appends.commit(target, suspects, take)).pipe(
+    const written = Effect.exit(commit(suspects, take)).pipe(
       Effect.map((exit) => {
         inHand = undefined
         settle(batch, Exit.isSuccess(exit) ? exit.value : batch.map(() => Exit.failCause(exit.cause)))

@@ -9,7 +9,7 @@ import { Array as Arr, Chunk, Effect, Either, Option, Stream } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import type { LogUnavailable } from "../log/EventLog.ts"
-import { pageSize, selectCheckedPage, toEvent, unavailable } from "../log/EventRow.ts"
+import { onFilesOnly, pageSize, selectCheckedPage, toEvent, unavailable } from "../log/EventRow.ts"
 import type { AnyRow } from "../projection/Change.ts"
 import type { SessionBase } from "../projection/SessionBase.ts"
 import { columnsOf } from "../projection/SqlTables.ts"
@@ -431,7 +431,9 @@ const checkSession = Effect.fnUntraced(
  */
 export const verify: Stream.Stream<Finding, LogUnavailable | DatabaseError, Sql | ReadSql> = Stream.unwrapScoped(
   Effect.gen(function* () {
-    const [sql, read, fold] = [yield* SqlClient.SqlClient, yield* ReadSql, yield* makeFold]
+    const [sql, read] = [yield* SqlClient.SqlClient, yield* ReadSql]
+    yield* onFilesOnly(sql, "verify")
+    const fold = yield* makeFold
     const whole = Stream.make(checkSettings(sql), checkFile(read)).pipe(
       Stream.flatMap((check) => Stream.fromIterableEffect(Effect.catchAll(check, broken())))
     )

@@ -10,7 +10,7 @@ import { Effect, Either, Option } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { EventRefused, EventUnreadable, type LogUnavailable, SessionNotFound } from "../log/EventLog.ts"
-import { pageSize, selectCheckedPage, toEvent, unavailable } from "../log/EventRow.ts"
+import { onFilesOnly, pageSize, selectCheckedPage, toEvent, unavailable } from "../log/EventRow.ts"
 import { type AnyRow, join, type Joined } from "../projection/Change.ts"
 import { project } from "../projection/Projection.ts"
 import { write } from "../projection/SqlTables.ts"
@@ -132,5 +132,6 @@ export const rebuild = Effect.fn("Rebuild.rebuild")(function* (
   which: SessionID | "all"
 ): Effect.fn.Return<Rebuilt, RebuildError, SqlClient.SqlClient> {
   const sql = yield* SqlClient.SqlClient
+  yield* onFilesOnly(sql, "rebuild")
   return yield* which === "all" ? all(sql) : one(sql, which)
 })

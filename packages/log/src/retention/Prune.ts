@@ -15,7 +15,15 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { EventUnreadable } from "../log/EventLog.ts"
 import * as EventRow from "../log/EventRow.ts"
-import { ofSession, selectCheckedPage, selectIdentity, sessionKey, toEvent, unavailable } from "../log/EventRow.ts"
+import {
+  ofSession,
+  onFilesOnly,
+  selectCheckedPage,
+  selectIdentity,
+  sessionKey,
+  toEvent,
+  unavailable
+} from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { immediately, retryBusy } from "../storage/Transaction.ts"
 import * as Archive from "./Archive.ts"
@@ -354,6 +362,7 @@ export const typed = <A, E, R>(effect: Effect.Effect<A, E | SqlError.SqlError, R
 /** Finishes what a process that died left of a session's prune. */
 export const finish = Effect.fn("Retention.finish")(function* (sessionID: SessionID, options: PruneOptions) {
   const sql = yield* SqlClient.SqlClient
+  yield* onFilesOnly(sql, "prune")
   const subject = yield* selectSubject(sql, sessionID)
   if (subject === undefined) return
   const claimed = yield* claim(sql, subject)

@@ -10,7 +10,7 @@ import { ConsumerStore } from "../consumer/ConsumerStore.ts"
 import { SessionID } from "../domain/Identifiers.ts"
 import { EventLog, type EventUnreadable, type LogUnavailable } from "../log/EventLog.ts"
 import * as EventRow from "../log/EventRow.ts"
-import { checksumOf, selectIdentity, unavailable } from "../log/EventRow.ts"
+import { checksumOf, onFilesOnly, selectIdentity, unavailable } from "../log/EventRow.ts"
 import * as SessionBase from "../projection/SessionBase.ts"
 import { ReadSql } from "../storage/Database.ts"
 import * as Metrics from "../support/Metrics.ts"
@@ -117,6 +117,7 @@ const putBack = Effect.fnUntraced(function* (
  */
 export const restore = Effect.fn("Retention.restore")(function* (file: string, options: PruneOptions) {
   const sql = yield* SqlClient.SqlClient
+  yield* onFilesOnly(sql, "restore")
   const archive = yield* Archive.read(file)
   const { header } = archive
   const events = yield* verified(archive, file)
@@ -233,6 +234,7 @@ export interface RunOptions extends PruneOptions {
  */
 export const run = Effect.fn("Retention.run")(function* (request: Request, options: RunOptions) {
   const [sql, read] = [yield* SqlClient.SqlClient, yield* ReadSql]
+  yield* onFilesOnly(sql, "prune")
   const before = yield* Space.measure(sql)
   for (const { session_id } of yield* selectUnfinished(sql)) {
     // Lost: a later claim finishes it.

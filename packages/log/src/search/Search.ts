@@ -11,6 +11,7 @@ import { AnyNumber } from "../domain/Json.ts"
 import type { LogUnavailable } from "../log/EventLog.ts"
 import { Page } from "../store/Pages.ts"
 import { Role } from "./Document.ts"
+import { optional } from "../support/Optional.ts"
 
 export { Role } from "./Document.ts"
 
@@ -26,8 +27,6 @@ export const SearchOptions = Schema.Struct({
   cursor: Schema.optional(Schema.String)
 })
 export type SearchOptions = typeof SearchOptions.Type
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
 export const SearchHit = Schema.Struct({
   /** The sequence number of its event in the session. */

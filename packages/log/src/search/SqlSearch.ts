@@ -10,7 +10,8 @@ import { SessionID } from "../domain/Identifiers.ts"
 import { InvalidInput } from "../domain/InvalidInput.ts"
 import { EventLog, type LogUnavailable } from "../log/EventLog.ts"
 import { selectEvents, toEvent, unavailable } from "../log/EventRow.ts"
-import { type DatabaseError, open, ReadSql } from "../storage/Database.ts"
+import { DatabaseError, open, ReadSql } from "../storage/Database.ts"
+import { isPostgres } from "../storage/Dialect.ts"
 import { fileOf, openIndex, reset, searchPath } from "../storage/SearchFile.ts"
 import { directly, retryBusy } from "../storage/Transaction.ts"
 import { selectBySeq } from "../store/Content.ts"
@@ -331,6 +332,10 @@ const reading = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, Failed<E>>
 const make = Effect.gen(function* () {
   const log = yield* ReadSql
   const writer = yield* SqlClient.SqlClient
+  if (isPostgres(writer)) {
+    const details = "only a database in a file can be searched yet"
+    return yield* new DatabaseError({ filename: "the search index", reason: "not-supported", details })
+  }
   const file = yield* Effect.orDie(fileOf(writer))
   const index = yield* openIndex(file === "" ? ":memory:" : searchPath(file))
   const places: Connections = { log, index, shown: yield* openTable }

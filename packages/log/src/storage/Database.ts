@@ -18,7 +18,7 @@ import { fullDisk } from "./FullDisk.ts"
 import * as Connection from "./Connection.ts"
 import type { DirectConnection } from "./Connection.ts"
 import { makePrivate } from "./PrivateFile.ts"
-import { immediately, isBusy, reasonOf, retryBusy, snapshot, StorageReason } from "./Transaction.ts"
+import { pragma, immediately, isBusy, reasonOf, retryBusy, snapshot, StorageReason } from "./Transaction.ts"
 import { default as initial } from "./migrations/0001_initial.ts"
 
 // Runs statements without the span and the scope of `@effect/sql`, which cost several short statements; a host with a
@@ -70,7 +70,7 @@ const lean = <Client extends SqlClient.SqlClient>(client: Client, connection: Di
 /** The database cannot be used. `reason` says why, the message what to do. Nothing was changed. */
 export class DatabaseError extends Schema.TaggedError<DatabaseError>("@daybook/log/DatabaseError")("DatabaseError", {
   filename: Schema.String,
-  reason: Schema.Union(StorageReason, Schema.Literal("newer-version", "not-daybook", "cannot-open")),
+  reason: Schema.Union(StorageReason, Schema.Literal("newer-version", "not-daybook", "cannot-open", "not-supported")),
   details: Schema.String
 }) {
   override get message() {
@@ -129,9 +129,6 @@ export const open = (
     // The driver throws if the file cannot be opened.
     Effect.catchAllDefect((cause) => refuse(options.filename, cause))
   )
-
-const pragma = (sql: SqlClient.SqlClient, name: string) =>
-  Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
 
 /** Builds before the first release counted more versions than this one knows. */
 export const anotherBuild = (version: number): string =>

@@ -5,11 +5,10 @@
 import { closeSync, constants, existsSync, fstatSync, openSync, realpathSync, type Stats, statSync } from "node:fs"
 import { chmod, lstat, mkdir, open, readlink, realpath, stat } from "node:fs/promises"
 import { dirname, resolve } from "node:path"
+import { codeOf } from "../support/SystemError.ts"
 
 // Creates a folder and its missing parents. `mkdir`'s `recursive` option never returns on a file system such
 // as /proc, where the parent exists but the child fails as missing.
-
-const codeOf = (cause: unknown): unknown => (cause instanceof Error && "code" in cause ? cause.code : undefined)
 
 const isFolder = (path: string): Promise<boolean> =>
   stat(path).then(

@@ -10,7 +10,7 @@ import type * as SqlError from "@effect/sql/SqlError"
 import { Clock, Effect, Option, type Scope } from "effect"
 import { DatabaseError, open } from "./Database.ts"
 import { makePrivate } from "./PrivateFile.ts"
-import { directly, immediately, reasonOf, retryBusy } from "./Transaction.ts"
+import { pragma, directly, immediately, reasonOf, retryBusy } from "./Transaction.ts"
 import * as UnusedBytes from "./UnusedBytes.ts"
 import { truncate } from "./UnusedBytes.ts"
 
@@ -83,9 +83,6 @@ export const reset = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError.Sq
       )
     )
   )
-
-const pragma = (sql: SqlClient.SqlClient, name: string) =>
-  Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
 
 const foreign = (filename: string) =>
   new DatabaseError({

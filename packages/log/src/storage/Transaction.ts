@@ -6,8 +6,9 @@ import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import { Context, Effect, type Fiber, Option, Predicate, Schedule, Schema } from "effect"
 import * as Connection from "./Connection.ts"
+import { isPostgres } from "./Dialect.ts"
 
-// Maps SQLite errors to a few reasons that a caller can act on.
+// Maps the errors of SQLite and PostgreSQL to a few reasons that a caller can act on.
 
 export const StorageReason = Schema.Literal(
   "busy",
@@ -16,6 +17,7 @@ export const StorageReason = Schema.Literal(
   "corrupt",
   "io",
   "closed",
+  "away",
   "constraint",
   "unknown"
 )
@@ -31,8 +33,31 @@ const byCode: ReadonlyArray<readonly [string, StorageReason]> = [
   ["SQLITE_IOERR", "io"],
   ["SQLITE_CANTOPEN", "read-only"],
   ["SQLITE_PERM", "read-only"],
-  ["SQLITE_CONSTRAINT", "constraint"]
+  ["SQLITE_CONSTRAINT", "constraint"],
+  // Classes of PostgreSQL's codes, longer ones first: a deadlock, a conflict and a lock that took too long pass.
+  ["40001", "busy"],
+  ["40P01", "busy"],
+  ["55P03", "busy"],
+  ["25006", "read-only"],
+  ["53100", "disk-full"],
+  ["XX001", "corrupt"],
+  ["XX002", "corrupt"],
+  ["23", "constraint"],
+  ["53", "away"],
+  ["57", "away"],
+  ["08", "away"],
+  // Errors of the socket.
+  ["ECONN", "away"],
+  ["EPIPE", "away"],
+  ["ETIMEDOUT", "away"],
+  ["ENOTFOUND", "away"],
+  ["EAI_AGAIN", "away"],
+  ["EHOSTUNREACH", "away"],
+  ["ENETUNREACH", "away"]
 ]
+
+/** What the driver of PostgreSQL says, without a code, when a connection ended or could not be made in time. */
+const awayMessage = /^Connection terminated|timeout exceeded when trying to connect|^timeout expired|not queryable/
 
 /** Returns the reason of a driver error, bare or wrapped in a `SqlError`. */
 export const reasonOf = (error: unknown): StorageReason => {
@@ -41,6 +66,8 @@ export const reasonOf = (error: unknown): StorageReason => {
     const { code } = cause
     return byCode.find(([prefix]) => code.startsWith(prefix))?.[1] ?? "unknown"
   }
+  if (!(cause instanceof Error)) return "unknown"
+  if (awayMessage.test(cause.message)) return "away"
   return cause instanceof TypeError && cause.message.includes("connection is not open") ? "closed" : "unknown"
 }
 
@@ -82,7 +109,7 @@ const failedInside = (error: SqlError.SqlError): boolean =>
  * typed, including that of the commit: the driver's `withTransaction` turns them into defects, which no retry sees.
  */
 const bracketed =
-  (sql: SqlClient.SqlClient, begin: "BEGIN" | "BEGIN IMMEDIATE") =>
+  (sql: SqlClient.SqlClient, begin: string) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
     Effect.uninterruptibleMask((restore) =>
       Effect.scoped(
@@ -135,7 +162,7 @@ const nested = <A, E, R>(
   })
 
 const transaction =
-  (sql: SqlClient.SqlClient, begin: "BEGIN" | "BEGIN IMMEDIATE") =>
+  (sql: SqlClient.SqlClient, begin: string) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
     Effect.withFiberRuntime(({ currentContext }) => {
       const around = Context.getOption(currentContext, SqlClient.TransactionConnection)
@@ -143,14 +170,15 @@ const transaction =
     })
 
 /**
- * Runs the effect in one write transaction that takes the write lock at its start (`BEGIN IMMEDIATE`): a deferred one
- * cannot upgrade after a second writer's commit. `sql` statements inside join it. Inside another transaction it is a
+ * Runs the effect in one write transaction. In SQLite it takes the write lock at its start (`BEGIN IMMEDIATE`): a deferred
+ * one cannot upgrade after a second writer's commit. `sql` statements inside join it. Inside another transaction it is a
  * savepoint: if it fails, only its own writes are rolled back.
  */
-export const immediately = (sql: SqlClient.SqlClient) => transaction(sql, "BEGIN IMMEDIATE")
+export const immediately = (sql: SqlClient.SqlClient) => transaction(sql, isPostgres(sql) ? "BEGIN" : "BEGIN IMMEDIATE")
 
 /** Runs the reads in one transaction, so that all of them see the same commit. */
-export const snapshot = (sql: SqlClient.SqlClient) => transaction(sql, "BEGIN")
+export const snapshot = (sql: SqlClient.SqlClient) =>
+  transaction(sql, isPostgres(sql) ? "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY" : "BEGIN")
 
 type Reserved = Effect.Effect.Success<SqlClient.SqlClient["reserve"]>
 
@@ -259,3 +287,7 @@ export const atOnce = <A>(
     throw thrown
   }
 }
+
+/** The value of a pragma. */
+export const pragma = (sql: SqlClient.SqlClient, name: string) =>
+  Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])

@@ -11,6 +11,7 @@ import type { SessionEvent } from "../events/SessionEvents.ts"
 import { EventUnreadable } from "../log/EventLog.ts"
 import * as EventRow from "../log/EventRow.ts"
 import { checksumOf, ofSession, selectEvents, sessionKey, toEvent } from "../log/EventRow.ts"
+import * as Dialect from "../storage/Dialect.ts"
 import { type Block, type CheckedEvent, type KeptPart, type OpenBlock, unpack } from "./ContentBlock.ts"
 
 /** Stores blocks of the session, in the transaction of the context. All must be newer than its present blocks. */
@@ -205,7 +206,7 @@ export const selectBySeq = (
   return Effect.flatMap(
     selectEvents(
       sql,
-      sql`WHERE ${ofSession(sql, sessionID)} AND e.seq IN (SELECT value FROM json_each(${JSON.stringify(wanted)}))`
+      sql`WHERE ${ofSession(sql, sessionID)} AND e.seq IN (SELECT value FROM ${Dialect.numbers(sql, wanted)})`
     ),
     (rows) => {
       const events = new Map<number, Either.Either<SessionEvent, EventUnreadable>>()

@@ -11,6 +11,7 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import { EventUnreadable } from "../log/EventLog.ts"
 import { sessionKey } from "../log/EventRow.ts"
 import type { MessageRow } from "../projection/Tables.ts"
+import * as Dialect from "../storage/Dialect.ts"
 import { selectBySeq } from "./Content.ts"
 
 const parse = Schema.decodeUnknownSync(Schema.parseJson(HistoryPath.Ranges))
@@ -67,8 +68,8 @@ export const within = (
 ): Statement.Fragment =>
   HistoryPath.isLinear(path)
     ? sql``
-    : sql` AND EXISTS (SELECT 1 FROM json_each(${JSON.stringify(path)}) r
-        WHERE ${column} BETWEEN r.value ->> 0 AND r.value ->> 1)`
+    : sql` AND EXISTS (SELECT 1 FROM ${Dialect.ranges(sql, sql`${JSON.stringify(path)}`)}
+        WHERE ${Dialect.inRange(sql, column)})`
 
 /** Restricts a statement to rows whose `column` is on the session's present path, without reading the path first. */
 export const onPath = (
@@ -77,8 +78,8 @@ export const onPath = (
   column: Statement.Fragment = sql`seq`
 ): Statement.Fragment => {
   const path = sql`(SELECT path FROM session WHERE id = ${sessionID})`
-  return sql` AND (${path} IS NULL OR EXISTS (SELECT 1 FROM json_each(${path}) r
-    WHERE ${column} BETWEEN r.value ->> 0 AND r.value ->> 1))`
+  return sql` AND (${path} IS NULL OR EXISTS (SELECT 1 FROM ${Dialect.ranges(sql, path)}
+    WHERE ${Dialect.inRange(sql, column)}))`
 }
 
 /** The messages in a part of a path, in order. Each range is read by key: what lies between them is not read. */
@@ -95,7 +96,7 @@ export const selectMessagesIn = (
     return sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message
       WHERE session = ${sessionKey(sql, sessionID)} AND seq >= ${from}${end} ORDER BY seq`
   }
-  return sql<MessageRow>`SELECT m.*, ${sessionID} AS session_id FROM json_each(${JSON.stringify(part)}) r
+  return sql<MessageRow>`SELECT m.*, ${sessionID} AS session_id FROM ${Dialect.ranges(sql, sql`${JSON.stringify(part)}`)}
     CROSS JOIN session_message m WHERE m.session = ${sessionKey(sql, sessionID)}
-    AND m.seq BETWEEN r.value ->> 0 AND r.value ->> 1 ORDER BY m.seq`
+    AND ${Dialect.inRange(sql, sql`m.seq`)} ORDER BY m.seq`
 }

@@ -14,6 +14,7 @@ import {
 import { EventUnreadable } from "../log/EventLog.ts"
 import { ofSession, selectEvents, sessionKey, toEvents } from "../log/EventRow.ts"
 import type { InputRow, MessageRow, PartRow } from "../projection/Tables.ts"
+import * as Dialect from "../storage/Dialect.ts"
 import { eventsOf, partOwner } from "./Assemble.ts"
 import {
   type Blocks,
@@ -43,7 +44,7 @@ export const selectCheckpoint = (
 ): Query<Checkpoint | undefined> =>
   Effect.map(
     sql<Checkpoint>`SELECT seq, first_kept AS kept, all_kept AS "all"
-      FROM session_message INDEXED BY session_message_compaction
+      FROM session_message ${Dialect.indexedBy(sql, "session_message_compaction")}
       WHERE session = ${sessionKey(sql, sessionID)} AND type = 'compaction' AND seq < ${before}${within(sql, path)}
       ORDER BY seq DESC LIMIT 1`,
     ([row]) => row
@@ -58,7 +59,7 @@ export const selectTold = (
 ): Query<ReadonlyArray<MessageRow>> =>
   checkpoint === 0
     ? Effect.succeed([])
-    : sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message INDEXED BY session_message_system
+    : sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message ${Dialect.indexedBy(sql, "session_message_system")}
         WHERE session = ${sessionKey(sql, sessionID)} AND type = 'system' AND seq > ${baselineSeq}
         AND seq < ${checkpoint}${within(sql, path)} ORDER BY seq`
 
@@ -277,7 +278,7 @@ export const selectParts = (
     if (owners.length === 0) return []
     const found = yield* sql<JoinedPart>`SELECT p.*, ${sessionID} AS session_id, s.floor FROM event_sequence s
       LEFT JOIN session_part p ON p.session = s.session
-        AND p.message_id IN (SELECT value FROM json_each(${JSON.stringify(owners.map(partOwner))}))
+        AND p.message_id IN (SELECT value FROM ${Dialect.texts(sql, owners.map(partOwner))})
       WHERE s.session_id = ${sessionID} ORDER BY p.seq`
     const floor = found[0]?.floor ?? -1
     const stored = found.filter(isPart).filter(isShown(path))
@@ -300,8 +301,8 @@ export const selectPrompts = (
     ? Effect.succeed([])
     : // The planner would rather read all inputs of the session.
       sql<InputRow>`SELECT i.*, ${sessionID} AS session_id
-        FROM json_each(${JSON.stringify(prompted)}) j CROSS JOIN session_input i
-        ON i.session = ${sessionKey(sql, sessionID)} AND i.promoted_seq = j.value`
+        FROM ${Dialect.numbers(sql, prompted)} CROSS JOIN session_input i
+        WHERE i.session = ${sessionKey(sql, sessionID)} AND i.promoted_seq = j.value`
 }
 
 /** The start of the shown context. */

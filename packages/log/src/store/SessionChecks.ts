@@ -42,7 +42,10 @@ export const isAt = (here: Location): CommitHook<LocationLeft> => {
 
 /** Refuses the append if a session other than its own has the title. */
 export const isOnlyOne = (title: string): CommitHook<TitleTaken> =>
-  SqlHook.check((statements, sessionID) => {
-    const others = statements.all("SELECT 1 FROM session WHERE title = ? AND id <> ? LIMIT 1", [title, sessionID])
-    return others.length === 0 ? undefined : new TitleTaken({ title })
+  SqlHook.asking({
+    query: (sessionID) => ({
+      text: "SELECT 1 FROM session WHERE title = ? AND id <> ? LIMIT 1",
+      parameters: [title, sessionID]
+    }),
+    refusalOf: (others) => (others.length === 0 ? undefined : new TitleTaken({ title }))
   })

@@ -25,6 +25,7 @@ import { type OwnerToken, SessionNotFound } from "../log/EventLog.ts"
 import { sessionKey } from "../log/EventRow.ts"
 import * as SessionBase from "../projection/SessionBase.ts"
 import type { SessionRow } from "../projection/Tables.ts"
+import * as Dialect from "../storage/Dialect.ts"
 import { clamp } from "../support/Clamp.ts"
 import { sessionOf, sessionsOf, tokensOf } from "./Assemble.ts"
 import { unpackPrompts } from "./ContentBlock.ts"
@@ -163,12 +164,13 @@ const selectInBlocks = Effect.fnUntraced(function* (sql: Sql, search: string) {
 /** The condition that a session `s` has the text in its title or in a prompt. It ignores the case of the letters A to Z. */
 const matchingPrompts = (sql: Sql, search: string): Effect.Effect<Fragment, SqlError.SqlError> =>
   Effect.map(selectInBlocks(sql, search), (inBlocks) => {
+    const like = Dialect.like(sql)
     const pattern = `%${search.replace(/[\\%_]/g, "\\$&")}%`
-    return sql`(title LIKE ${pattern} ESCAPE '\\' OR EXISTS (SELECT 1 FROM event_sequence q
+    return sql`(title ${like} ${pattern} ESCAPE '\\' OR EXISTS (SELECT 1 FROM event_sequence q
       JOIN session_input i ON i.session = q.session JOIN event e ON e.session = i.session AND e.seq = i.admitted_seq
-      WHERE q.session_id = s.id AND json_extract(e.data, '$.prompt.text') LIKE ${pattern} ESCAPE '\\')
+      WHERE q.session_id = s.id AND ${sql.literal(Dialect.textIn(sql, "e.data", "prompt", "text"))} ${like} ${pattern} ESCAPE '\\')
       OR EXISTS (SELECT 1 FROM event_sequence q WHERE q.session_id = s.id
-        AND q.session IN (SELECT value FROM json_each(${JSON.stringify(inBlocks)}))))`
+        AND q.session IN (SELECT value FROM ${Dialect.numbers(sql, inBlocks)})))`
   })
 
 // Reads a session's ancestors, and the usage of its tree. A removed id that is used again can form a cycle, so every
@@ -221,15 +223,15 @@ export const selectTreeEstimated = (
         SELECT s.id FROM tree JOIN session s ON s.parent_id = tree.id
       )
       SELECT sum(cost) AS cost, sum(tokens) AS tokens FROM (
-        SELECT json_extract(e.data, '$.cost') AS cost,
-          json_extract(e.data, '$.tokens.input') + json_extract(e.data, '$.tokens.output') AS tokens
+        SELECT ${Dialect.numberIn(sql, "e.data", "cost")} AS cost,
+          ${Dialect.numberIn(sql, "e.data", "tokens", "input")} + ${Dialect.numberIn(sql, "e.data", "tokens", "output")} AS tokens
         FROM tree JOIN event_sequence q ON q.session_id = tree.id JOIN event e ON e.session = q.session
           JOIN session s ON s.id = tree.id
-        WHERE e.seq > coalesce(s.forked ->> '$.seq', -1) AND e.type IN (SELECT type FROM event_type WHERE ${sql.in("name", spending)}) AND e.seq > q.floor
-          AND json_extract(e.data, '$.estimated')
+        WHERE e.seq > coalesce(CAST(s.forked ->> 'seq' AS BIGINT), -1) AND e.type IN (SELECT type FROM event_type WHERE ${sql.in("name", spending)}) AND e.seq > q.floor
+          AND ${Dialect.isTrueIn(sql, "e.data", "estimated")}
         UNION ALL
-        SELECT json_extract(base, '$.estimated.cost'), json_extract(base, '$.estimated.tokens')
-        FROM tree JOIN session_floor f ON f.session_id = tree.id WHERE base IS NOT NULL)`,
+        SELECT ${Dialect.numberIn(sql, "base", "estimated", "cost")}, ${Dialect.numberIn(sql, "base", "estimated", "tokens")}
+        FROM tree JOIN session_floor f ON f.session_id = tree.id WHERE base IS NOT NULL)${Dialect.named(sql, "spent")}`,
     ([row]) => ({ cost: row?.cost ?? 0, tokens: row?.tokens ?? 0 })
   )
 
@@ -312,9 +314,9 @@ export const titled = (sql: SqlClient.SqlClient) =>
     { directory }: { readonly directory?: string | undefined } = {}
   ) {
     const rows = yield* reading(
-      // The plus keeps the title's index in use: a folder may have far more sessions than a title.
+      // The joined text keeps the title's index in use: a folder may have far more sessions than a title.
       sql<SessionRow>`SELECT * FROM session WHERE title = ${title}
-        ${directory === undefined ? sql`` : sql`AND +directory = ${directory}`}
+        ${directory === undefined ? sql`` : sql`AND directory || '' = ${directory}`}
         ORDER BY time_updated DESC, id DESC LIMIT ${sameTitle}`
     )
     return yield* sessionsOf(rows)

@@ -13,6 +13,7 @@ import * as SqlHook from "../log/SqlHook.ts"
 import type { InputRow, SessionRow } from "../projection/Tables.ts"
 import type { Statements } from "../storage/Connection.ts"
 import { ReadSql } from "../storage/Database.ts"
+import { isPostgres, numbered } from "../storage/Dialect.ts"
 import { atOnce, directly, isFree } from "../storage/Transaction.ts"
 import * as Metrics from "../support/Metrics.ts"
 import { eventsOf, inputOf, sessionsOf } from "./Assemble.ts"
@@ -35,10 +36,18 @@ const isExactRetry = (input: Input, { delivery, prompt, sessionID }: Admission):
 
 const decodeImported = Schema.decodeUnknownOption(Schema.parseJson(ImportedLog))
 
-const room = `coalesce(
-  (SELECT imported FROM session WHERE id = event_sequence.session_id
-    AND imported ->> '$.ends[#-1]' IS NOT imported ->> '$.records'),
-  (SELECT count(*) FROM session_input i WHERE i.session = event_sequence.session AND i.promoted_seq IS NULL))`
+/** The log of an import that is not complete. */
+const isUnfinished = {
+  sqlite: "imported ->> '$.ends[#-1]' IS NOT imported ->> '$.records'",
+  postgres: "imported -> 'ends' ->> -1 IS DISTINCT FROM imported ->> 'records' AND imported IS NOT NULL"
+}
+
+const roomOf = (unfinished: string): string => `coalesce(
+  (SELECT CAST(imported AS TEXT) FROM session WHERE id = event_sequence.session_id AND ${unfinished}),
+  (SELECT CAST(count(*) AS TEXT) FROM session_input i
+    WHERE i.session = event_sequence.session AND i.promoted_seq IS NULL))`
+
+const rooms = { sqlite: roomOf(isUnfinished.sqlite), postgres: roomOf(isUnfinished.postgres) }
 
 /**
  * How many inputs of a session waited when its head was at a place. Whatever changes the number moves the head, so that it is
@@ -68,22 +77,23 @@ type Counts = ReturnType<typeof makeCounts>
 /** Matches no head. */
 const nowhere: WaitingCount = { incarnation: -1, seq: -1, waiting: 0 }
 
-const roomAlone = `iif(seq = ? AND incarnation = ?, ?, ${room})`
+const roomAlone = `CASE WHEN seq = ? AND incarnation = ? THEN ? ELSE ${rooms.sqlite} END`
 
 /**
  * Refuses an admission that exceeds the limit (IN-12), or to a session whose import is not complete (IM-23). The value is
  * the log of such an import, else the number of waiting inputs. `found` gets the number with those of the append.
  */
 const hasRoom = (
+  sql: SqlClient.SqlClient,
   limit: number,
   { incarnation, seq, waiting: before }: WaitingCount,
   found: (depth: number) => void
 ): CommitHook<ImportUnfinished | InboxFullError> =>
   SqlHook.onHead({
-    value: room,
+    value: isPostgres(sql) ? rooms.postgres : rooms.sqlite,
     alone: { value: roomAlone, parameters: (events) => [seq + events, incarnation, before] },
     refusalOf: (waiting, sessionID, unseen): ImportUnfinished | InboxFullError | undefined => {
-      if (typeof waiting === "string") {
+      if (typeof waiting === "string" && waiting.startsWith("{")) {
         return unfinished(sessionID, Option.getOrUndefined(decodeImported(waiting)))
       }
       const depth = Number(waiting) + unseen
@@ -103,8 +113,8 @@ type ProspectRow = {
 }
 
 const prospectText = `SELECT s.imported, q.seq, q.incarnation,
-    iif(q.seq = ? AND q.incarnation = ?, ?,
-      (SELECT count(*) FROM session_input i WHERE i.session = q.session AND i.promoted_seq IS NULL)) AS waiting,
+    CASE WHEN q.seq = ? AND q.incarnation = ? THEN ?
+      ELSE (SELECT count(*) FROM session_input i WHERE i.session = q.session AND i.promoted_seq IS NULL) END AS waiting,
     EXISTS (SELECT 1 FROM session_input WHERE id = ?) OR EXISTS (SELECT 1 FROM session_message WHERE id = ?) AS taken
   FROM event_sequence q JOIN session s ON s.id = q.session_id WHERE q.session_id = ?`
 
@@ -138,16 +148,21 @@ const makeReads = Effect.fnUntraced(function* (counts: Counts) {
   // The writing connection still has in memory the pages that its last commit changed; the reading one reads them again.
   // But a read never waits for a transaction.
   const prospect: (typeof Inbox.Service)["prospect"] = (sessionID, messageID) => {
-    const look = ({ all }: Statements) => {
+    const parameters = () => {
       const { incarnation, seq, waiting } = counts.of(sessionID) ?? nowhere
-      return all<ProspectRow>(prospectText, [seq, incarnation, waiting, messageID, messageID, sessionID]).at(0)
+      return [seq, incarnation, waiting, messageID, messageID, sessionID]
     }
+    const look = ({ all }: Statements) => all<ProspectRow>(prospectText, parameters()).at(0)
     const found = (row: ProspectRow | undefined) => {
       if (row === undefined) return new SessionNotFound({ sessionID })
       const { imported, incarnation, seq, waiting } = row
       // Of an imported session an admission also reads whether its import is complete.
       if (imported === null) counts.put(sessionID, { incarnation, seq, waiting })
       return Effect.succeed(prospectOf(row))
+    }
+    if (isPostgres(sql)) {
+      const read = Effect.suspend(() => sql.unsafe<ProspectRow>(numbered(prospectText), parameters()))
+      return Effect.flatMap(reading(read), ([row]) => found(row))
     }
     return Effect.suspend(() => {
       const now = atOnce(writing, look)
@@ -248,7 +263,7 @@ const make = Effect.gen(function* () {
     const admitted = draft("session.next.prompt.admitted", { messageID, prompt, delivery })
     const counted = counts.of(sessionID) ?? nowhere
     let depth = 0
-    const commit = hasRoom(limit, counted, (found) => (depth = found))
+    const commit = hasRoom(sql, limit, counted, (found) => (depth = found))
     return log.append(sessionID, [admitted], { commit }).pipe(
       Effect.map(([{ created, seq }]): Input => {
         // Where other appends of the transaction follow this one, the head has passed this place forever.

@@ -6,6 +6,7 @@ import * as HistoryPath from "../domain/HistoryPath.ts"
 import type { MessageID, SessionID } from "../domain/Identifiers.ts"
 import { sessionKey } from "../log/EventRow.ts"
 import type { InputRow, MessageRow } from "../projection/Tables.ts"
+import * as Dialect from "../storage/Dialect.ts"
 import { clamp } from "../support/Clamp.ts"
 import { makeBlocks, selectBySeq } from "./Content.ts"
 import { assemble, eventsOf, type MessageRows } from "./Assemble.ts"
@@ -79,9 +80,11 @@ const selectExtent = Effect.fnUntraced(function* (
     WHERE session = ${sessionKey(sql, sessionID)}`
   const path = branch === "all" ? HistoryPath.linear : pathOf(extent?.path)
   if (HistoryPath.isLinear(path)) return { path, total: extent?.total ?? 0 }
-  const [on] = yield* sql<{ readonly total: number }>`SELECT count(*) AS total FROM json_each(${JSON.stringify(path)}) r
+  const [on] = yield* sql<{
+    readonly total: number
+  }>`SELECT count(*) AS total FROM ${Dialect.ranges(sql, sql`${JSON.stringify(path)}`)}
     CROSS JOIN session_message m WHERE m.session = ${sessionKey(sql, sessionID)}
-    AND m.seq BETWEEN r.value ->> 0 AND r.value ->> 1`
+    AND ${Dialect.inRange(sql, sql`m.seq`)}`
   return { path, total: on?.total ?? 0 }
 })
 

@@ -8,6 +8,7 @@ import type { Message } from "../domain/Message.ts"
 import { modelText } from "../domain/Values.ts"
 import { sessionKey } from "../log/EventRow.ts"
 import type { MessageRow } from "../projection/Tables.ts"
+import * as Dialect from "../storage/Dialect.ts"
 import { clamp } from "../support/Clamp.ts"
 import { assemble } from "./Assemble.ts"
 import { type Move, pathOf, selectMove, selectMoved } from "./PathRows.ts"
@@ -48,7 +49,7 @@ type PlaceRow = Pick<MessageRow, "id" | "seq" | "type"> & { readonly next: numbe
 
 export const selectPlace = (sql: SqlClient.SqlClient, sessionID: SessionID, id: MessageID) =>
   Effect.gen(function* () {
-    const [row] = yield* sql<PlaceRow>`SELECT m.id, m.seq, m.type, min(q.seq + 1,
+    const [row] = yield* sql<PlaceRow>`SELECT m.id, m.seq, m.type, ${Dialect.least(sql)}(q.seq + 1,
         coalesce((SELECT min(n.seq) FROM session_message n WHERE n.session = m.session AND n.seq > m.seq), q.seq + 1),
         coalesce((SELECT min(l.seq) FROM session_leaf l WHERE l.session = m.session AND l.seq > m.seq), q.seq + 1)) AS next
       FROM session_message m JOIN event_sequence q ON q.session = m.session
@@ -188,13 +189,14 @@ export const find = (sql: SqlClient.SqlClient) =>
               WHERE id = ${reference} AND session = ${sessionKey(sql, sessionID)}`
           : []
         const labeled = [...labels].flatMap(([id, label]) => (label === reference ? [{ id }] : []))
+        const like = Dialect.like(sql)
         const escaped = reference.replace(/[\\%_]/g, "\\$&")
         const parts =
           exact.length + labeled.length > 0
             ? []
             : yield* sql<{ readonly id: string }>`SELECT id FROM session_message
                 WHERE session = ${sessionKey(sql, sessionID)}
-                AND (id LIKE ${`${escaped}%`} ESCAPE '\\' OR id LIKE ${`%${escaped}`} ESCAPE '\\')
+                AND (id ${like} ${`${escaped}%`} ESCAPE '\\' OR id ${like} ${`%${escaped}`} ESCAPE '\\')
                 ORDER BY seq LIMIT ${candidates}`
         const found = exact.length > 0 ? exact : labeled.length > 0 ? labeled : parts
         return found.map(({ id }) => MessageID.make(id, { disableValidation: true }))

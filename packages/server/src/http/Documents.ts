@@ -4,6 +4,7 @@ import type { OpenAPISpec, OpenAPISpecMethodName, OpenAPISpecOperation } from "@
 import type { JsonSchema } from "@effect/platform/OpenApiJsonSchema"
 import { openApi as described } from "@daybook/api/document/Document"
 import type { Page, Pages } from "./Gate.ts"
+import { once } from "@daybook/log/support/Once"
 
 const style = `
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
@@ -113,11 +114,6 @@ const referencePage = (document: OpenAPISpec): string => {
     `<nav aria-label="Endpoints"><ul>${groups.map(({ nav }) => nav).join("")}</ul></nav>`,
     `<main>${groups.map(({ body }) => body).join("\n")}<h2>Schemas</h2>${schemas.join("\n")}</main></html>`
   ].join("\n")
-}
-
-const once = <A>(make: () => A): (() => A) => {
-  let made: { readonly value: A } | undefined
-  return () => (made ??= { value: make() }).value
 }
 
 const document = once(described)

@@ -5,6 +5,7 @@
 import { Either, ParseResult, Schema } from "effect"
 import { defaultSession, isName, Name, nameRule, reservedSession, SessionName } from "@daybook/log/domain/Address"
 import { ErrorCode, RunID } from "@daybook/transcript/row/Rows"
+import { optional } from "@daybook/log/support/Optional"
 
 // Splits bytes into lines, one per frame (FR-1); a line above `maxLineBytes` is reported once and skipped.
 
@@ -123,8 +124,6 @@ export const cwdProblem = (cwd: string): string | undefined => {
 }
 
 // Requests of a client on the socket, as schemas.
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
 /** Why the text cannot be a prompt, if it cannot. */
 const inputProblem = (text: string): string | undefined => {

@@ -10,8 +10,7 @@ import { JsonValue } from "@daybook/log/domain/Json"
 import { beginningOf } from "@daybook/log/support/Text"
 import { ErrorCode, EventRow, RunID } from "@daybook/transcript/row/Rows"
 import { AskID, maxLineBytes, Scope } from "./Request.ts"
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+import { optional } from "@daybook/log/support/Optional"
 
 const TextContent = Schema.Array(Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }))
 

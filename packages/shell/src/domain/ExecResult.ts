@@ -5,8 +5,7 @@
  */
 import { Schema } from "effect"
 import { CloseReason } from "./ShellError.ts"
-
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+import { optional } from "@daybook/log/support/Optional"
 
 const Lines = Schema.Int.pipe(Schema.between(1, 1_000_000))
 

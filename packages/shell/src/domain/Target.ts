@@ -4,11 +4,10 @@
  */
 import { isIPv6 } from "node:net"
 import { Schema } from "effect"
-
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+import { optional } from "@daybook/log/support/Optional"
 
 /** An absolute path without NUL. */
-const AbsolutePath = Schema.String.pipe(
+export const AbsolutePath = Schema.String.pipe(
   Schema.filter((path) => (path.startsWith("/") && !path.includes("\0") ? undefined : "expected an absolute path"))
 )
 

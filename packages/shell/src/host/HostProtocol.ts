@@ -22,6 +22,7 @@ import { Target } from "../domain/Target.ts"
 import { OutputStream } from "../output/OutputStore.ts"
 import { ShellLists } from "../policy/Policy.ts"
 import { ShellRecordFailed } from "../record/ShellRecord.ts"
+import { optional } from "@daybook/log/support/Optional"
 
 // Messages on the host's socket: lines of JSON. The library decodes each chunk alone, and would lose a character that
 // two chunks share.
@@ -83,8 +84,6 @@ const layer = (longest: number) =>
 
 export const layerHost = layer(toHost)
 export const layerClient = layer(toClient)
-
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 /** The host is ending and starts nothing new: another one can be started. */
 export class HostEnding extends Schema.TaggedError<HostEnding>("@daybook/shell/HostEnding")("HostEnding", {}) {

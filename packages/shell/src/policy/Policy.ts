@@ -10,8 +10,7 @@ import { CommandBlocked, InvalidOption } from "../domain/ShellError.ts"
 import { prepare, redacted } from "../output/RedactionStream.ts"
 import { compilePattern, type LinearPattern } from "../output/LineBudget.ts"
 import { danger, type VisibleCommand, visibleCommands, type VisibleLine } from "./VisibleCommands.ts"
-
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+import { optional } from "@daybook/log/support/Optional"
 
 /** The name of a program or a builtin, without a folder. */
 const CommandName = Schema.String.pipe(

@@ -4,7 +4,17 @@
  */
 import { constants } from "node:os"
 import { performance } from "node:perf_hooks"
-import { Deferred, Duration, Effect, type Exit as Outcome, FiberId, FiberSet, Runtime, type Scope } from "effect"
+import {
+  Context,
+  Deferred,
+  Duration,
+  Effect,
+  type Exit as Outcome,
+  FiberId,
+  FiberSet,
+  Runtime,
+  type Scope
+} from "effect"
 import type { Breach } from "@daybook/core/child/SandboxWatch"
 import { drain, Grace, pause } from "@daybook/core/child/ShellProcess"
 import { TransportFailed } from "../domain/ShellError.ts"
@@ -64,12 +74,15 @@ const againMillis = 500
 /** How long a command may run before the shell is asked to say that it reads lines again. Most commands have ended then. */
 const noteMillis = 25
 /**
- * How often the keeper is asked whether the shell is between commands, and how often it must say so in turn: so often, no line is
- * still on its way. While a command runs, each next question comes later, up to `longestBetweenMillis`.
+ * How often the keeper is asked whether the shell is between commands. While a command runs, each next question comes later, up
+ * to `longestBetweenMillis`.
  */
 const betweenMillis = 250
 const longestBetweenMillis = 2_000
-const timesBetween = 16
+/** How often the keeper must say so in turn before the shell is given up: so often, no line is still on its way. */
+export class TimesBetween extends Context.Reference<TimesBetween>()("@daybook/shell/TimesBetween", {
+  defaultValue: () => 16
+}) {}
 /** Characters of a command whose line arrives within that time, also from afar. */
 const longestShort = 4_096
 /** How long the last output may take after the shell has ended. */
@@ -219,6 +232,7 @@ const makeRunner = Effect.fnUntraced(function* (
 ) {
   // So long may a command take to end after an interrupt before it is killed, and the shell to answer before it is closed.
   const graceMillis = yield* Grace
+  const timesBetween = yield* TimesBetween
   const ended = yield* Deferred.make<{ readonly exit: Exit; readonly ending: Ending }>()
   let ending: Ending | undefined
   let number = 0

@@ -9,6 +9,7 @@ import { dirname } from "node:path"
 import { Effect } from "effect"
 import { InvalidOption, TransportFailed } from "../domain/ShellError.ts"
 import { systemKnownHosts, type TransportSettings } from "./TransportSettings.ts"
+import { codeOf } from "@daybook/log/support/SystemError"
 
 // Decides whether a host's key is trusted, by lines in the form of OpenSSH's `known_hosts`.
 
@@ -120,9 +121,6 @@ export const knownTypes = (known: ReadonlyArray<KnownKey>, name: string): Readon
 const mostBytes = 16 * 1024 * 1024
 
 const refused = (details: string) => new TransportFailed({ transport: "ssh", reason: "host key", details })
-
-const codeOf = (cause: unknown): string =>
-  cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "unknown fault"
 
 /** The text of a file; empty if there is none. */
 const read = async (path: string): Promise<string> => {

@@ -5,12 +5,9 @@
 import { Schema } from "effect"
 import { homedir } from "node:os"
 import { join } from "node:path"
+import { optional } from "@daybook/log/support/Optional"
+import { AbsolutePath } from "../domain/Target.ts"
 
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
-
-const AbsolutePath = Schema.String.pipe(
-  Schema.filter((path) => (path.startsWith("/") && !path.includes("\0") ? undefined : "expected an absolute path"))
-)
 const Millis = Schema.Int.pipe(Schema.between(1, 3_600_000))
 
 export const TransportSettings = Schema.Struct({

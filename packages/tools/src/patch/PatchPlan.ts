@@ -9,7 +9,7 @@ import { Effect } from "effect"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
 import { codeOf, fileFailure, type WritableTarget } from "@daybook/core/workspace/FileFailure"
 import type { LocationFiles } from "@daybook/core/workspace/LocationFiles"
-import { confirm, encodeWholeText, readWholeText, refuseRedacted } from "../FileText.ts"
+import { refuse, confirm, encodeWholeText, readWholeText, refuseRedacted } from "../FileText.ts"
 import { applyHunks } from "./ApplyHunks.ts"
 import type { FileChange } from "./Patch.ts"
 import type { Step } from "./PatchCommit.ts"
@@ -23,8 +23,6 @@ export interface ResolvedChange {
 
 /** Maximum total size of all files that a patch updates, before the change. */
 const maximumTotalBytes = 64 * 1024 * 1024
-
-const refuse = (message: string) => new ToolFailure({ type: "edit.refused", message })
 
 const quoted = (name: string) => JSON.stringify(name)
 

@@ -7,6 +7,7 @@ import { Address } from "@daybook/log/domain/Address"
 import type { Session } from "@daybook/log/domain/Message"
 import { defaultAgent, ModelRef, SessionOrigin, Tokens } from "@daybook/log/domain/Values"
 import { agentDirectory, type Block, ContentBlock, RunID, StateWord } from "../row/Rows.ts"
+import { optional } from "@daybook/log/support/Optional"
 
 // Texts of answers as the fold holds them: short texts whole, long texts as references to their events.
 
@@ -44,8 +45,6 @@ export const headOf = (text: string, length: number): string =>
 
 /** Code units of all texts. */
 export const lengthOf = (texts: ReadonlyArray<Text>): number => texts.reduce((sum, { length }) => sum + length, 0)
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
 /** The state while no run is open; ledgers store it. */
 export const Checkpoint = Schema.Struct({

@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto"
 import { Schema } from "effect"
 import { JsonValue } from "@daybook/log/domain/Json"
+import { optional } from "@daybook/log/support/Optional"
 
 // Formats the times of rows. Pure. Spec: FI-5 in specs/files.md (DC-4).
 
@@ -38,8 +39,6 @@ export const agentDirectory = (root: string | undefined, directory: string): str
   if (directory === root) return "/"
   return directory.startsWith(`${root}/`) ? directory.slice(root.length) : directory
 }
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
 /** The errno names of errors; clients decide by these and never parse the message (FR-5). */
 export const ErrorCode = Schema.Literal(

@@ -1,0 +1,368 @@
+/**
+ * Commits a batch of append requests in one transaction: it locks the log's head, so that positions are given in the
+ * order of commits on every node, and writes events, heads and projections with a few statements over arrays. A refused
+ * request does not affect the others. The queue is the log's `Writer.ts`. Spec: PG-3..PG-8 in specs/postgres.md, LG-1..LG-6,
+ * LG-21, LG-22 in specs/log.md.
+ */
+import * as SqlError from "@effect/sql/SqlError"
+import type { EventID, SessionID } from "@daybook/log/domain/Identifiers"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+import * as LogAppends from "@daybook/log/log/Appends"
+import * as EventLoop from "@daybook/log/support/EventLoop"
+import { type Requests, type Result, type Suspects, unanswered } from "@daybook/log/log/Appends"
+import type { NewEvent } from "@daybook/log/log/EventRow"
+import { incarnationOf } from "@daybook/log/log/Heads"
+import * as SqlHook from "@daybook/log/log/SqlHook"
+import type { SessionKeys } from "@daybook/log/projection/SqlTables"
+import { reasonOf } from "@daybook/log/storage/Transaction"
+import { numbered } from "@daybook/log/storage/Dialect"
+import { Array as Arr, Clock, Effect, Exit, Schedule } from "effect"
+import type { Answer, Line, Sent } from "./Connections.ts"
+import * as Events from "./Events.ts"
+import { type HeadRow, type Numbers } from "./Events.ts"
+import { writes } from "./Tables.ts"
+
+/** Where appends are written. */
+export interface Target {
+  readonly line: Line
+  readonly idAt: (created: number, position: number) => EventID
+  readonly types: Events.Types
+  /** This log among the writers, and the number of its next commit. */
+  readonly writer: string
+  readonly nextNumber: () => number
+  /** The statement that tells the other nodes. */
+  readonly notice: (position: number, sessions: ReadonlyArray<SessionID>) => Sent
+}
+
+/** What a transaction knows, and goes back to when a part of it is undone. */
+interface State {
+  readonly numbers: Numbers
+  readonly heads: ReadonlyMap<string, HeadRow>
+}
+
+/** A transaction in progress. */
+interface Transaction {
+  state: State
+  /** The sessions whose events are written, or were, before they were undone. */
+  readonly sessions: Set<SessionID>
+}
+
+const rollBack = async ({ line }: Target): Promise<void> => {
+  try {
+    await line.send([{ text: "ROLLBACK" }])
+  } catch {
+    line.drop()
+  }
+}
+
+/** Begins a transaction: from now on no other node appends. */
+const begin = async ({ line, types }: Target, requests: Requests): Promise<Transaction> => {
+  types.begin()
+  const [, numbers, heads] = await line.send([
+    { text: "BEGIN" },
+    Events.lock,
+    Events.selectHeads(Arr.dedupe(requests.map(({ sessionID }) => sessionID)))
+  ])
+  return {
+    state: { numbers: Events.numbersOf(numbers), heads: Events.headsOf(heads) },
+    sessions: new Set()
+  }
+}
+
+/** The events of all requests at their places, in memory. Requests that contradict their head are answered. */
+interface Placed {
+  readonly answers: ReadonlyArray<Result>
+  readonly events: ReadonlyArray<SessionEvent>
+  readonly rows: ReadonlyArray<NewEvent>
+  readonly heads: ReadonlyMap<string, HeadRow>
+  readonly moved: ReadonlyMap<string, HeadRow>
+  readonly numbers: Numbers
+}
+
+const place = ({ idAt }: Target, { heads: before, numbers: given }: State, requests: Requests): Placed => {
+  const [heads, moved] = [new Map(before), new Map<string, HeadRow>()]
+  const [answers, events, rows]: [Array<Result>, Array<SessionEvent>, Array<NewEvent>] = [[], [], []]
+  let { position, session: last } = given
+  for (const request of requests) {
+    const { drafts, sessionID } = request
+    const head = heads.get(sessionID)
+    const contradicted = LogAppends.conflict(request, head)
+    if (contradicted !== undefined) {
+      answers.push(Exit.fail(contradicted))
+      continue
+    }
+    const session = head?.session ?? (last += 1)
+    const incarnation = incarnationOf(head, position + 1)
+    const seq = (head?.seq ?? -1) + drafts.length
+    const own = LogAppends.placed(request, { position, seq, session }, idAt, rows)
+    position += drafts.length
+    const next = { owner_id: null, owner_epoch: 0, ...head, session, session_id: sessionID, seq, incarnation }
+    heads.set(sessionID, next)
+    moved.set(sessionID, next)
+    for (const event of own) events.push(event)
+    answers.push(Exit.succeed({ incarnation, events: own }))
+  }
+  return { answers, events, rows, heads, moved, numbers: { position, session: last } }
+}
+
+const keysOf = (heads: ReadonlyMap<string, HeadRow>): SessionKeys =>
+  new Map([...heads].map(([id, { session }]) => [id, session]))
+
+/** The queries of the hooks of requests that were not refused. Throws `HookFailed`, or a defect, when one refuses. */
+const hooksOf = (requests: Requests, answers: ReadonlyArray<Result>) =>
+  requests.flatMap(({ commit, sessionID }, index) => {
+    const answer = answers[index]
+    if (commit === undefined || answer === undefined || Exit.isFailure(answer)) return []
+    const { query, refusalOf } = SqlHook.questionOf(commit)
+    const { parameters, text } = query(sessionID)
+    const sent: Sent = { text: numbered(text), values: parameters }
+    const check = ({ rows }: Answer) => {
+      const refusal = refusalOf(rows, sessionID)
+      if (refusal !== undefined) throw new LogAppends.HookFailed(refusal)
+    }
+    return [{ sent, check }]
+  })
+
+/** Sends the statements, and lets each check its answer. The first failure or refusal is thrown. */
+const sendAll = async (
+  { line }: Target,
+  all: ReadonlyArray<{ readonly sent: Sent; readonly check?: (answer: Answer) => void }>
+): Promise<void> => {
+  const answers = await line.send(all.map(({ sent }) => sent))
+  for (const [index, { check }] of all.entries()) {
+    const answer = answers[index]
+    if (answer !== undefined) check?.(answer)
+  }
+}
+
+/**
+ * Writes all requests, in order, then checks hooks. A request with a stale `expectedSeq` or a stale owner gets its error
+ * and writes nothing. Throws what refuses any of the others, and what fails.
+ */
+const writeAll = async (
+  target: Target,
+  transaction: Transaction,
+  requests: Requests
+): Promise<ReadonlyArray<Result>> => {
+  const placed = place(target, transaction.state, requests)
+  const { answers, events, heads, moved, numbers, rows } = placed
+  if (!Arr.isNonEmptyReadonlyArray(events)) return answers
+  const [{ sessionID }] = events
+  const changes = LogAppends.changesOf(events)
+  const projections = writes(changes, keysOf(heads)).map(({ refusalOf, ...sent }) => ({
+    sent,
+    check: (answer: Answer) => {
+      const refusal = refusalOf(answer)
+      if (refusal !== undefined) throw LogAppends.refused(sessionID, refusal)
+    }
+  }))
+  await target.types.learn(target.line, rows)
+  await sendAll(target, [
+    { sent: Events.insert(target.types, { numbers, heads: [...moved.values()], rows }) },
+    ...projections,
+    ...hooksOf(requests, answers)
+  ])
+  transaction.state = { numbers, heads }
+  for (const event of events) transaction.sessions.add(event.sessionID)
+  return answers
+}
+
+/** Runs work in a savepoint. What it throws undoes only its own writes. */
+const inSavepoint = async <A>(target: Target, transaction: Transaction, work: () => Promise<A>): Promise<A> => {
+  const before = transaction.state
+  await target.line.send([{ text: "SAVEPOINT daybook" }])
+  try {
+    const done = await work()
+    await target.line.send([{ text: "RELEASE daybook" }])
+    return done
+  } catch (thrown) {
+    transaction.state = before
+    target.types.forget()
+    await target.line.send([{ text: "ROLLBACK TO daybook" }, { text: "RELEASE daybook" }])
+    throw thrown
+  }
+}
+
+/** Writes the requests except the refused ones, which are found by halves. Throws if the database fails. */
+const writeApart = async (
+  target: Target,
+  transaction: Transaction,
+  requests: Requests
+): Promise<ReadonlyArray<Result>> => {
+  try {
+    return await inSavepoint(target, transaction, () => writeAll(target, transaction, requests))
+  } catch (thrown) {
+    if (!LogAppends.isRefusal(thrown)) throw thrown
+    if (requests.length === 1) return [LogAppends.failureOf(requests[0].sessionID, thrown)]
+    return await writeHalves(target, transaction, requests)
+  }
+}
+
+const writeHalves = async (
+  target: Target,
+  transaction: Transaction,
+  requests: Requests
+): Promise<ReadonlyArray<Result>> => {
+  const results: Array<Result> = []
+  for (const half of LogAppends.halves(requests)) results.push(...(await writeApart(target, transaction, half)))
+  return results
+}
+
+/** Writes the suspects after the others, each separately, and returns the results in request order. */
+const writeSplit = async (
+  target: Target,
+  transaction: Transaction,
+  requests: Requests,
+  suspects: Suspects
+): Promise<ReadonlyArray<Result>> => {
+  const [trusted, suspected] = Arr.partition(requests, ({ sessionID }) => suspects.has(sessionID))
+  const found = new Map<LogAppends.Request, Result>()
+  for (const group of [trusted, ...suspected.map((request) => [request])]) {
+    if (!Arr.isNonEmptyArray(group)) continue
+    const results = await writeApart(target, transaction, group)
+    group.forEach((request, index) => found.set(request, results[index] ?? unanswered))
+  }
+  return requests.map((request) => found.get(request) ?? unanswered)
+}
+
+/** The connection broke during a commit, so nobody knows whether it took place. */
+class Doubt {
+  readonly number: number
+  readonly results: ReadonlyArray<Result>
+  readonly cause: SqlError.SqlError
+  constructor(number: number, results: ReadonlyArray<Result>, cause: SqlError.SqlError) {
+    this.number = number
+    this.results = results
+    this.cause = cause
+  }
+}
+
+/** Commits what the transaction wrote, and tells the other nodes. */
+const finish = async (target: Target, transaction: Transaction, results: ReadonlyArray<Result>): Promise<void> => {
+  const { line, nextNumber, notice, writer } = target
+  const number = nextNumber()
+  try {
+    await line.send([
+      Events.mark(writer, number),
+      notice(transaction.state.numbers.position, [...transaction.sessions]),
+      { text: "COMMIT" }
+    ])
+  } catch (thrown) {
+    throw thrown instanceof SqlError.SqlError && isAway(thrown) ? new Doubt(number, results, thrown) : thrown
+  }
+}
+
+type Work = (transaction: Transaction) => Promise<ReadonlyArray<Result>>
+
+const transact = async (target: Target, requests: Requests, work: Work): Promise<ReadonlyArray<Result>> => {
+  try {
+    const transaction = await begin(target, requests)
+    const results = await work(transaction)
+    // Every request was refused, or contradicted its head.
+    if (results.some(Exit.isSuccess)) await finish(target, transaction, results)
+    else await rollBack(target)
+    target.types.keep()
+    return results
+  } catch (thrown) {
+    if (!(thrown instanceof Doubt)) await rollBack(target)
+    throw thrown
+  }
+}
+
+/** Commits the requests in one transaction; after a refusal in a second one, by halves. Throws if the database fails. */
+const commitNow = async (target: Target, suspects: Suspects, requests: Requests): Promise<ReadonlyArray<Result>> => {
+  if (requests.length > 1 && requests.some(({ sessionID }) => suspects.has(sessionID))) {
+    return await transact(target, requests, (transaction) => writeSplit(target, transaction, requests, suspects))
+  }
+  try {
+    return await transact(target, requests, (transaction) => writeAll(target, transaction, requests))
+  } catch (thrown) {
+    if (thrown instanceof Doubt || !LogAppends.isRefusal(thrown)) throw thrown
+    if (requests.length === 1) return [LogAppends.failureOf(requests[0].sessionID, thrown)]
+    return await transact(target, requests, (transaction) => writeHalves(target, transaction, requests))
+  }
+}
+
+const isAway = (error: SqlError.SqlError): boolean => reasonOf(error) === "away"
+
+/** Whether the failure may pass: a deadlock, a restart of the server. */
+const isPassing = (error: unknown): error is SqlError.SqlError =>
+  error instanceof SqlError.SqlError && ["away", "busy"].includes(reasonOf(error))
+
+/** Growing pauses from 5 ms to 1 s. */
+const pauses = Schedule.exponential("5 millis", 1.7).pipe(
+  Schedule.union(Schedule.spaced("1 second")),
+  Schedule.jittered
+)
+
+/** A database is away or busy for about ten seconds before an append fails. */
+const patience = Schedule.upTo(pauses, "10 seconds")
+
+/** The server may need this long to see that a writer is gone. Longer than a transaction may stand idle. */
+const doubtPatience = Schedule.upTo(pauses, "30 seconds")
+
+/** The server's clock is not the test's. */
+const live = Clock.make()
+
+/** Finds out whether a commit took place. */
+const resolve = (
+  target: Target,
+  { number, results }: Doubt
+): Effect.Effect<ReadonlyArray<Result> | undefined, unknown> =>
+  Effect.tryPromise({
+    try: async () => {
+      const [answer] = await target.line.send([Events.settled(target.writer)])
+      return Events.numberOf(answer) >= number
+    },
+    catch: (thrown) => thrown
+  }).pipe(
+    Effect.retry({ schedule: doubtPatience, while: isPassing }),
+    Effect.map((isStored) => (isStored ? results : undefined))
+  )
+
+/** Writes the requests once, and resolves the doubt of a broken connection: what did not take place failed as away. */
+const attempt = (
+  target: Target,
+  suspects: Suspects,
+  requests: Requests
+): Effect.Effect<ReadonlyArray<Result>, SqlError.SqlError> =>
+  Effect.tryPromise({ try: () => commitNow(target, suspects, requests), catch: (thrown) => thrown }).pipe(
+    Effect.catchIf(
+      (thrown) => thrown instanceof Doubt,
+      (doubt) =>
+        Effect.matchEffect(resolve(target, doubt), {
+          // Still unknown: an append that is tried again might be stored twice.
+          onFailure: () =>
+            Effect.succeed(requests.map(({ sessionID }) => LogAppends.failureOf(sessionID, doubt.cause))),
+          onSuccess: (results) => (results === undefined ? Effect.fail(doubt.cause) : Effect.succeed(results))
+        })
+    ),
+    Effect.catchAll((thrown) => (thrown instanceof SqlError.SqlError ? Effect.fail(thrown) : Effect.die(thrown)))
+  )
+
+/** Tries again while the database is away or busy; after another failure each request is written alone (LG-22). */
+const patiently = (target: Target, suspects: Suspects, requests: Requests): Effect.Effect<ReadonlyArray<Result>> =>
+  attempt(target, suspects, requests).pipe(
+    Effect.retry({ schedule: patience, while: isPassing }),
+    Effect.withClock(live),
+    Effect.catchAll((error) =>
+      requests.length === 1 || isPassing(error)
+        ? Effect.succeed(requests.map(({ sessionID }) => LogAppends.failureOf(sessionID, error)))
+        : Effect.map(
+            Effect.forEach(requests, (request) => patiently(target, suspects, [request])),
+            Arr.flatten
+          )
+    )
+  )
+
+/** Commits the requests that wait once the event loop has brought what it has, and returns their results in order. */
+export const commit =
+  (target: Target) =>
+  (suspects: Suspects, requests: () => ReadonlyArray<LogAppends.Request>): Effect.Effect<ReadonlyArray<Result>> =>
+    Effect.zipRight(
+      EventLoop.turn,
+      Effect.suspend(() => {
+        const all = requests()
+        return Arr.isNonEmptyReadonlyArray(all) ? patiently(target, suspects, all) : Effect.succeed([])
+      })
+    )

@@ -1,0 +1,169 @@
+/**
+ * The connections to PostgreSQL: a pool for the stores' statements, and one line for appends, which sends the statements
+ * of a commit together. Values of rows are those of SQLite: numbers, texts, and 1 or 0 for a condition. Spec: PG-10,
+ * PG-11 in specs/postgres.md.
+ */
+import type * as Reactivity from "@effect/experimental/Reactivity"
+import * as SqlError from "@effect/sql/SqlError"
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { Effect, Redacted, type Scope } from "effect"
+import * as Pg from "pg"
+import { PoolClient, prepared } from "./PoolClient.ts"
+
+/** Where the database is. */
+export interface Settings {
+  /** `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. */
+  readonly url: Redacted.Redacted
+  /** The schema of Daybook's tables. */
+  readonly schema: string
+  /** Connections of the pool. */
+  readonly connections: number
+}
+
+const [int8, numeric, boolean, json] = [20, 1700, 16, 114]
+
+const parsers: ReadonlyMap<number, (text: string) => unknown> = new Map<number, (text: string) => unknown>([
+  [int8, Number],
+  [numeric, Number],
+  [boolean, (text: string) => (text === "t" ? 1 : 0)],
+  [json, (text: string) => text]
+])
+
+const types: Pg.CustomTypesConfig = {
+  getTypeParser: (oid: number, format?: "text" | "binary") =>
+    (format === "binary" ? undefined : parsers.get(oid)) ?? Pg.types.getTypeParser(oid, format ?? "text")
+}
+
+/** A connection that does nothing in a transaction for so long is cut off: it would hold up every append. */
+const idleMillis = 10_000
+
+const connectMillis = 5_000
+
+/** The options of each connection. The search path is given at its start, so that no statement names the schema. */
+const optionsOf = ({ schema, url }: Settings): Pg.ClientConfig => {
+  const address = new URL(Redacted.value(url))
+  const given = address.searchParams.get("options")
+  address.searchParams.delete("options")
+  return {
+    connectionString: address.toString(),
+    options: [...(given === null ? [] : [given]), `-c search_path=${schema}`].join(" "),
+    application_name: address.searchParams.get("application_name") ?? "daybook",
+    connectionTimeoutMillis: connectMillis,
+    idle_in_transaction_session_timeout: idleMillis,
+    statement_timeout: 60_000,
+    keepAlive: true,
+    types
+  }
+}
+
+const failed = (cause: unknown) => new SqlError.SqlError({ cause, message: "Failed to execute statement" })
+
+/** The pool, as a client of `@effect/sql`. Fails if the database does not answer. */
+export const pool = (
+  settings: Settings
+): Effect.Effect<PgClient.PgClient, SqlError.SqlError, Scope.Scope | Reactivity.Reactivity> =>
+  PgClient.fromPool({
+    acquire: Effect.acquireRelease(
+      Effect.tryPromise({
+        try: async () => {
+          const made = new Pg.Pool({
+            ...optionsOf(settings),
+            Client: PoolClient,
+            max: settings.connections,
+            idleTimeoutMillis: 60_000
+          })
+          // A connection that fails while nobody uses it leaves the pool: the next statement gets another one.
+          made.on("error", () => {})
+          await made.query("SELECT 1").catch(async (cause: unknown) => {
+            await made.end()
+            throw cause
+          })
+          return made
+        },
+        catch: failed
+      }),
+      (made) => Effect.ignore(Effect.timeoutOption(Effect.interruptible(Effect.promise(() => made.end())), 1_000))
+    )
+  })
+
+/** A statement and its parameters. One with parameters is prepared once for each connection. */
+export interface Sent {
+  readonly text: string
+  readonly values?: ReadonlyArray<unknown>
+}
+
+/** The rows of a statement, and how many it changed. */
+export interface Answer {
+  readonly rows: ReadonlyArray<unknown>
+  readonly changed: number
+}
+
+/** One connection that is made when it is needed, and again when it broke. One caller at a time uses it. */
+export interface Line {
+  /** Sends all statements at once, and returns their answers in order. Throws the first failure, as `SqlError`. */
+  readonly send: (statements: ReadonlyArray<Sent>) => Promise<ReadonlyArray<Answer>>
+  /** Ends the connection. The next statements get another one. */
+  readonly drop: () => void
+}
+
+const closed = () => failed(new TypeError("The database connection is not open"))
+
+/** A new connection, not yet connected. */
+export const client = (settings: Settings, options: Pg.ClientConfig = {}): Pg.Client => {
+  const made = new Pg.Client({ ...optionsOf(settings), ...options })
+  // Without a listener an error of the socket would end the process. Each statement under way fails with it.
+  made.on("error", () => {})
+  return made
+}
+
+/** The line of appends; the scope ends its connection. */
+export const line = (settings: Settings): Effect.Effect<Line, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      let current: Promise<Pg.Client> | undefined
+      let isOpen = true
+
+      const drop = (): void => {
+        const dropped = current
+        current = undefined
+        void dropped?.then((made) => made.end()).catch(() => {})
+      }
+
+      const connected = (): Promise<Pg.Client> => {
+        if (current !== undefined) return current
+        const made = client(settings, { pipeline: true })
+        const connecting = made.connect().then(() => made)
+        current = connecting
+        const forget = () => {
+          if (current === connecting) current = undefined
+        }
+        made.on("error", forget)
+        made.on("end", forget)
+        connecting.catch(forget)
+        return connecting
+      }
+
+      const send: Line["send"] = async (statements) => {
+        if (!isOpen) throw closed()
+        const made = await connected().catch((cause: unknown) => {
+          throw failed(cause)
+        })
+        const answers = await Promise.allSettled(
+          statements.map(({ text, values }) =>
+            made.query(values === undefined ? { text } : prepared({ text, values: [...values] }))
+          )
+        )
+        return answers.map((answer) => {
+          if (answer.status === "rejected") throw failed(answer.reason)
+          return { rows: answer.value.rows, changed: answer.value.rowCount ?? 0 }
+        })
+      }
+
+      const close = () => {
+        isOpen = false
+        drop()
+      }
+      return { send, drop, close }
+    }),
+    ({ close }) => Effect.sync(close)
+  )

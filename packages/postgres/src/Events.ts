@@ -1,0 +1,168 @@
+/** The statements of an append on heads, numbers and events. Spec: PG-3, PG-5 in specs/postgres.md. */
+import type { NewEvent } from "@daybook/log/log/EventRow"
+import { Schema } from "effect"
+import type { Answer, Line, Sent } from "./Connections.ts"
+
+/** The last numbers given to an event and to a session. */
+const Numbers = Schema.Struct({ position: Schema.Int, session: Schema.Int })
+export type Numbers = typeof Numbers.Type
+
+/** Locks the log's head: every other append waits until this transaction ends. */
+export const lock: Sent = { text: "SELECT position, session FROM log_head FOR UPDATE" }
+
+const decodeNumbers = Schema.decodeUnknownSync(Numbers)
+
+/** The numbers of the locked head. */
+export const numbersOf = (answer: Answer | undefined): Numbers => decodeNumbers(answer?.rows[0])
+
+/** The head of a session. */
+const HeadRow = Schema.Struct({
+  session: Schema.Int,
+  session_id: Schema.String,
+  seq: Schema.Int,
+  incarnation: Schema.NullOr(Schema.Int),
+  owner_id: Schema.NullOr(Schema.String),
+  owner_epoch: Schema.Int
+})
+export type HeadRow = typeof HeadRow.Type
+
+/**
+ * Selects and locks heads, in the order in which every transaction locks several of them. A claim waits for the append,
+ * or the append sees the claim.
+ */
+export const selectHeads = (sessionIDs: ReadonlyArray<string>): Sent => ({
+  text: `SELECT session, session_id, seq, incarnation, owner_id, owner_epoch FROM event_sequence
+    WHERE session_id = ANY($1::text[]) ORDER BY session_id FOR UPDATE`,
+  values: [sessionIDs]
+})
+
+/** The heads of the answer by the ids of their sessions. The statement names the columns, so their types are known. */
+export const headsOf = (answer: Answer | undefined): ReadonlyMap<string, HeadRow> =>
+  new Map(((answer?.rows ?? []) as ReadonlyArray<HeadRow>).map((row) => [row.session_id, row]))
+
+/** The numbers of stored names. */
+export interface Types {
+  /** Finds the numbers of these events' types. New names are added in the current transaction, which has the lock. */
+  readonly learn: (line: Line, rows: ReadonlyArray<NewEvent>) => Promise<void>
+  readonly of: (name: string) => number
+  /** Begins a transaction: the one before was undone, or `keep` was called. */
+  readonly begin: () => void
+  /** The transaction was committed: what it added stays. */
+  readonly keep: () => void
+  /** A part of the transaction was undone. */
+  readonly forget: () => void
+}
+
+const TypeRow = Schema.Struct({ type: Schema.Int, name: Schema.String })
+const decodeTypes = Schema.decodeUnknownSync(Schema.Array(TypeRow))
+
+/** Permission events are read over all sessions: a partial index holds the rows with a negative type. */
+const isIndexed = (name: string): boolean => name.startsWith("session.next.permission.")
+
+export const makeTypes = (): Types => {
+  const committed = new Map<string, number>()
+  let added = new Map<string, number>()
+  /** The transaction has added a name: what it reads from then on is perhaps not committed. */
+  let adds = false
+
+  const add = async (line: Line, names: ReadonlyArray<string>): Promise<void> => {
+    const [found] = await line.send([{ text: "SELECT type, name FROM event_type" }])
+    const known = decodeTypes(found?.rows)
+    for (const { name, type } of known) (adds ? added : committed).set(name, type)
+    const all = known.map(({ type }) => type)
+    let [usual, indexed] = [Math.max(0, ...all), Math.min(0, ...all)]
+    const missing = names.filter((name) => !known.some((row) => row.name === name))
+    const numbers = missing.map((name) => (isIndexed(name) ? (indexed -= 1) : (usual += 1)))
+    if (missing.length === 0) return
+    adds = true
+    await line.send([
+      {
+        text: "INSERT INTO event_type (type, name) SELECT * FROM unnest($1::bigint[], $2::text[])",
+        values: [numbers, missing]
+      }
+    ])
+    missing.forEach((name, index) => added.set(name, numbers[index] ?? 0))
+  }
+
+  const find = (name: string) => committed.get(name) ?? added.get(name)
+
+  return {
+    learn: async (line, rows) => {
+      const names = [...new Set(rows.map(({ type }) => type))].filter((name) => find(name) === undefined)
+      if (names.length > 0) await add(line, names)
+    },
+    of: (name) => {
+      const type = find(name)
+      if (type === undefined) throw new Error(`the name ${name} has no number`)
+      return type
+    },
+    begin: () => {
+      added = new Map()
+      adds = false
+    },
+    keep: () => {
+      for (const [name, type] of added) committed.set(name, type)
+    },
+    forget: () => {
+      added = new Map()
+    }
+  }
+}
+
+/** What a batch of events writes beside its projections. */
+export interface Batch {
+  readonly numbers: Numbers
+  readonly heads: ReadonlyArray<HeadRow>
+  readonly rows: ReadonlyArray<NewEvent>
+}
+
+const insertText = `WITH numbers AS (UPDATE log_head SET position = $1, session = $2),
+    heads AS (INSERT INTO event_sequence (session, session_id, seq, incarnation)
+      SELECT * FROM unnest($3::bigint[], $4::text[], $5::bigint[], $6::bigint[])
+      ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, incarnation = excluded.incarnation)
+  INSERT INTO event (position, session, seq, type, created, checksum, id, data)
+    SELECT * FROM unnest($7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[],
+      $13::text[], $14::json[])`
+
+/** Inserts events, and moves the heads of their sessions and of the log. */
+export const insert = (types: Types, { heads, numbers, rows }: Batch): Sent => ({
+  text: insertText,
+  values: [
+    numbers.position,
+    numbers.session,
+    heads.map(({ session }) => session),
+    heads.map(({ session_id }) => session_id),
+    heads.map(({ seq }) => seq),
+    heads.map(({ incarnation }) => incarnation),
+    rows.map(({ position }) => position),
+    rows.map(({ session }) => session),
+    rows.map(({ seq }) => seq),
+    rows.map(({ type }) => types.of(type)),
+    rows.map(({ created }) => created),
+    rows.map(({ checksum }) => checksum),
+    rows.map(({ id }) => id),
+    rows.map(({ data }) => data)
+  ]
+})
+
+/** Records the number of a writer's commit, in its transaction. */
+export const mark = (writer: string, number: number): Sent => ({
+  text: `INSERT INTO log_writer (writer, number) VALUES ($1, $2)
+    ON CONFLICT (writer) DO UPDATE SET number = excluded.number, time_updated = now()`,
+  values: [writer, number]
+})
+
+/**
+ * The number of a writer's last commit. The statement waits for a transaction of the writer that has not ended, even for
+ * its first one.
+ */
+export const settled = (writer: string): Sent => ({
+  text: `INSERT INTO log_writer (writer, number) VALUES ($1, -1)
+    ON CONFLICT (writer) DO UPDATE SET writer = excluded.writer RETURNING number`,
+  values: [writer]
+})
+
+const decodeNumber = Schema.decodeUnknownSync(Schema.Struct({ number: Schema.Int }))
+
+/** The number in the answer of `settled`. */
+export const numberOf = (answer: Answer | undefined): number => decodeNumber(answer?.rows[0]).number

@@ -1,0 +1,156 @@
+/**
+ * Keeps the log and its stores in PostgreSQL. The services are those of a file: nothing else of Daybook knows which
+ * database it uses. Spec: specs/postgres.md.
+ *
+ * @module @daybook/postgres/Postgres
+ */
+import * as Reactivity from "@effect/experimental/Reactivity"
+import * as Migrator from "@effect/sql/Migrator"
+import * as SqlClient from "@effect/sql/SqlClient"
+import * as SqlError from "@effect/sql/SqlError"
+import { anotherBuild, DatabaseError, ReadSql } from "@daybook/log/storage/Database"
+import { immediately, reasonOf } from "@daybook/log/storage/Transaction"
+import type { LogUnavailable } from "@daybook/log/log/EventLog"
+import { type Elsewhere, layerStore, type Services } from "@daybook/log/Store"
+import { Context, Effect, Layer, Predicate, Redacted } from "effect"
+import * as Connections from "./Connections.ts"
+import * as PgEventLog from "./PgEventLog.ts"
+import { default as initial } from "./migrations/0001_initial.ts"
+
+/** Which database to use. */
+export interface Settings {
+  /** `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with the parameters that `pg` knows. */
+  readonly url: string | Redacted.Redacted
+  /** The schema of Daybook's tables, made if it does not exist. Default: `daybook`. */
+  readonly schema?: string
+  /** Connections of the pool, besides one for appends and one that listens. Default: 10. */
+  readonly connections?: number
+}
+
+const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlClient>> = {
+  "0001_initial": initial
+}
+
+const schemaVersion = Object.keys(migrations).length
+
+const validSchema = /^[a-z_][a-z0-9_]{0,47}$/
+
+/** The address without its password, for messages. */
+const nameOf = (url: Redacted.Redacted): string => {
+  try {
+    const { host, pathname } = new URL(Redacted.value(url))
+    return `postgres://${host}${pathname}`
+  } catch {
+    return "postgres"
+  }
+}
+
+const refuse = (url: Redacted.Redacted, reason: DatabaseError["reason"], details: string) =>
+  new DatabaseError({ filename: nameOf(url), reason, details })
+
+const secretOf = ({ url }: Settings): Redacted.Redacted => (Redacted.isRedacted(url) ? url : Redacted.make(url))
+
+/** Where the connections lead; fails if it is not valid. */
+const settingsOf = (settings: Settings) => {
+  const { connections = 10, schema = "daybook" } = settings
+  const secret = secretOf(settings)
+  if (!/^postgres(ql)?:\/\//.test(Redacted.value(secret)) || !URL.canParse(Redacted.value(secret))) {
+    return refuse(secret, "cannot-open", "this is not an address; write postgres://USER@HOST:PORT/DATABASE")
+  }
+  if (!validSchema.test(schema)) {
+    const details = `${JSON.stringify(schema)} is not a name of a schema; use lower-case letters, digits and _`
+    return refuse(secret, "cannot-open", details)
+  }
+  return Effect.succeed<Connections.Settings>({
+    url: secret,
+    schema,
+    connections: Math.max(2, Math.trunc(connections))
+  })
+}
+
+const saying = (cause: unknown): string =>
+  Predicate.hasProperty(cause, "message") && typeof cause.message === "string" && cause.message !== ""
+    ? cause.message
+    : String(cause)
+
+const toDatabaseError =
+  ({ url }: Connections.Settings) =>
+  (error: SqlError.SqlError | Migrator.MigrationError | DatabaseError): DatabaseError => {
+    if (error instanceof DatabaseError) return error
+    const cause = error instanceof SqlError.SqlError ? error : error.cause
+    const reason = reasonOf(cause)
+    const said = saying(cause instanceof SqlError.SqlError ? cause.cause : cause)
+    return refuse(url, reason === "unknown" ? "cannot-open" : reason, `the database could not be opened: ${said}`)
+  }
+
+/** Names the migrations of a schema among the advisory locks of a database. */
+const lockText = "SELECT pg_advisory_xact_lock(hashtextextended('daybook ' || $1, 0))"
+
+/** Makes the schema and its tables, one node at a time. Changes nothing in a schema of a newer Daybook. */
+const migrate = (sql: SqlClient.SqlClient, { schema, url }: Connections.Settings) =>
+  immediately(sql)(
+    Effect.gen(function* () {
+      yield* sql.unsafe(lockText, [schema])
+      yield* sql.unsafe(`CREATE SCHEMA IF NOT EXISTS ${schema}`)
+      yield* sql.unsafe(`CREATE TABLE IF NOT EXISTS migration (
+        migration_id integer PRIMARY KEY,
+        created_at timestamptz NOT NULL DEFAULT now(),
+        name text NOT NULL
+      )`)
+      const [row] = yield* sql<{ readonly latest: number | null }>`SELECT max(migration_id) AS latest FROM migration`
+      const latest = row?.latest ?? 0
+      if (latest > schemaVersion) return yield* refuse(url, "newer-version", anotherBuild(latest))
+      if (latest < schemaVersion) {
+        yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations), table: "migration" })
+      }
+    })
+  ).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+
+const open = (given: Settings) =>
+  Effect.gen(function* () {
+    const settings = yield* settingsOf(given)
+    const sql = yield* Effect.mapError(
+      Effect.tap(Connections.pool(settings), (client) => migrate(client, settings)),
+      toDatabaseError(settings)
+    )
+    const line = yield* Connections.line(settings)
+    return Context.make(SqlClient.SqlClient, sql as SqlClient.SqlClient).pipe(
+      Context.add(ReadSql, sql),
+      Context.add(PgEventLog.Lines, { line, settings })
+    )
+  })
+
+/** Opens the database, migrates it, and provides its connections. */
+export const layerConnections = (settings: Settings) =>
+  Layer.provide(Layer.scopedContext(open(settings)), Reactivity.layer)
+
+/** The log over the connections in the context. */
+export const layerLog = PgEventLog.layer
+
+/** `EventLog` and the stores beside it, over the connections in the context. */
+export const layerSql = Layer.provideMerge(layerStore, layerLog)
+
+/** The log, its stores and the connections. */
+export const layer = (settings: Settings): Layer.Layer<Services, DatabaseError | LogUnavailable> =>
+  Layer.provideMerge(layerSql, layerConnections(settings))
+
+/**
+ * A database for the runtime.
+ *
+ * @example
+ * ```ts
+ * import { Daybook } from "@daybook/embedded"
+ * import { Models } from "@daybook/models"
+ * import { Postgres } from "@daybook/postgres"
+ * import { Layer } from "effect"
+ *
+ * export const runtime = Daybook.layer({
+ *   database: Postgres.config({ url: "postgres://daybook@127.0.0.1/daybook" })
+ * }).pipe(Layer.provide(Models.layer))
+ * ```
+ */
+export const config = (settings: Settings): Elsewhere => ({
+  name: nameOf(secretOf(settings)),
+  layer: layer(settings),
+  lacks: ["projectors", "retention", "search"]
+})

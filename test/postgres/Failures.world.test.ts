@@ -1,0 +1,227 @@
+/** What the log on PostgreSQL does when connections break, the server is away, and nodes start together. */
+import { assert, it } from "@effect/vitest"
+import { Clock, Context, Effect, Fiber, Layer, Queue, Redacted, Stream } from "effect"
+import { describe } from "vitest"
+import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
+import * as Daybook from "../../packages/embedded/src/Daybook.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { OutsideClock } from "../../packages/log/src/log/SqlEventLog.ts"
+import * as Doctor from "../../packages/log/src/maintenance/Doctor.ts"
+import * as Rebuild from "../../packages/log/src/maintenance/Rebuild.ts"
+import { atOnce } from "../../packages/log/src/retention/Pace.ts"
+import * as Prune from "../../packages/log/src/retention/Prune.ts"
+import * as Search from "../../packages/log/src/search/SqlSearch.ts"
+import * as Postgres from "../../packages/postgres/src/Postgres.ts"
+import { begin, foreign, readAll, renamed, session } from "../support/Logs.ts"
+import { lacks } from "../support/Parts.ts"
+import { freshSchema, query } from "../support/Postgres.ts"
+import * as ScriptedModel from "../support/ScriptedModel.ts"
+import * as LossyProxy from "./support/Proxy.ts"
+
+const node = (settings: Postgres.Settings) => Layer.build(Postgres.layer(settings))
+
+const addressOf = ({ url }: Postgres.Settings): string => (Redacted.isRedacted(url) ? Redacted.value(url) : url)
+
+/** A node behind a proxy. */
+const behindProxy = Effect.gen(function* () {
+  const settings = yield* freshSchema
+  const proxy = yield* LossyProxy.make(addressOf(settings))
+  const context = yield* node({ ...settings, url: proxy.url })
+  return { settings, proxy, context, log: Context.get(context, EventLog) }
+})
+
+const titles = (context: Context.Context<EventLog>, id: ReturnType<typeof session>) =>
+  Effect.map(Effect.provide(readAll(id), context), (events) =>
+    events.flatMap(({ data }) => ("title" in data && typeof data.title === "string" ? [data.title] : []))
+  )
+
+describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
+  for (const [loss, what] of [
+    ["answer", "took place"],
+    ["commit", "did not take place"]
+  ] as const) {
+    it.scopedLive(
+      `PG-7: an append whose connection broke during a commit that ${what} is stored once, and says so`,
+      () =>
+        Effect.gen(function* () {
+          const { context, log, proxy } = yield* behindProxy
+          const id = session()
+          yield* Effect.provide(begin(id), context)
+          proxy.lose(loss)
+          const [stored] = yield* log.append(id, [renamed("lost")])
+          yield* log.append(id, [renamed("next")])
+          assert.strictEqual(stored.seq, 1)
+          assert.deepStrictEqual(yield* titles(context, id), ["lost", "next"])
+        })
+    )
+  }
+
+  it.scopedLive("PG-8: appends wait for a database that comes back, and each is stored once", () =>
+    Effect.gen(function* () {
+      const { context, log, proxy } = yield* behindProxy
+      const id = session()
+      yield* Effect.provide(begin(id), context)
+      proxy.cut()
+      const waiting = yield* Effect.fork(
+        Effect.forEach(["a", "b", "c"], (title) => log.append(id, [renamed(title)]), { concurrency: "unbounded" })
+      )
+      const refused = yield* Effect.flip(log.read({ sessionID: id }))
+      assert.deepInclude(refused, { _tag: "LogUnavailable", reason: "away" })
+      proxy.mend()
+      yield* Fiber.join(waiting)
+      assert.deepStrictEqual((yield* titles(context, id)).toSorted(), ["a", "b", "c"])
+    })
+  )
+
+  it.scopedLive(
+    "PG-14, PG-9: a tail goes on when the database comes back, with what another node stored meanwhile",
+    () =>
+      Effect.gen(function* () {
+        const { log, proxy, settings } = yield* behindProxy
+        const other = yield* node(settings)
+        const id = session()
+        yield* Effect.provide(begin(id), other)
+        const seen = yield* Queue.unbounded<number>()
+        yield* Effect.forkScoped(Stream.runForEach(log.tail({ sessionID: id }), ({ seq }) => Queue.offer(seen, seq)))
+        assert.strictEqual(yield* Queue.take(seen), 0)
+        proxy.cut()
+        yield* Context.get(other, EventLog).append(id, [renamed("a"), renamed("b")])
+        proxy.mend()
+        assert.deepStrictEqual([yield* Queue.take(seen), yield* Queue.take(seen)], [1, 2])
+        yield* Context.get(other, EventLog).append(id, [renamed("c")])
+        assert.strictEqual(yield* Queue.take(seen), 3)
+      })
+  )
+
+  it.scopedLive("PG-9: a notice wakes a tail on another node, which looks for itself no second time", () =>
+    Effect.gen(function* () {
+      const settings = yield* freshSchema
+      const writer = yield* node(settings)
+      const live = Clock.make()
+      const stopped = new Proxy(live, {
+        get: (target, property) => (property === "sleep" ? () => Effect.never : Reflect.get(target, property))
+      })
+      const reader = yield* Effect.provideService(node(settings), OutsideClock, stopped)
+      const id = session()
+      yield* Effect.provide(begin(id), writer)
+      const seen = yield* Queue.unbounded<number>()
+      const tail = Context.get(reader, EventLog).tail({ sessionID: id })
+      yield* Effect.forkScoped(Stream.runForEach(tail, ({ seq }) => Queue.offer(seen, seq)))
+      assert.strictEqual(yield* Queue.take(seen), 0)
+      for (const seq of [1, 2, 3]) {
+        yield* Context.get(writer, EventLog).append(id, [renamed(`${seq}`)])
+        assert.strictEqual(yield* Queue.take(seen), seq)
+      }
+    })
+  )
+
+  it.scopedLive("PG-9: a tail finds what another node stored without a notice", () =>
+    Effect.gen(function* () {
+      const settings = yield* freshSchema
+      const [writer, reader] = [yield* node(settings), yield* node(settings)]
+      const [source, id] = [yield* node(yield* freshSchema), session()]
+      yield* Effect.provide(begin(id, 1), source)
+      const events = yield* Effect.provide(foreign(id), source)
+      yield* Context.get(writer, EventLog).replay(events.slice(0, 1))
+      const seen = yield* Queue.unbounded<number>()
+      const tail = Context.get(reader, EventLog).tail({ sessionID: id })
+      yield* Effect.forkScoped(Stream.runForEach(tail, ({ seq }) => Queue.offer(seen, seq)))
+      assert.strictEqual(yield* Queue.take(seen), 0)
+      yield* Context.get(writer, EventLog).replay(events.slice(1))
+      assert.strictEqual(yield* Queue.take(seen), 1)
+    })
+  )
+
+  it.scopedLive("PG-3: positions of two nodes have no gaps", () =>
+    Effect.gen(function* () {
+      const settings = yield* freshSchema
+      const nodes = [yield* node(settings), yield* node(settings)]
+      const appends = nodes.flatMap((context) =>
+        Array.from({ length: 40 }, () => Effect.provide(begin(session(), 2), context))
+      )
+      const stored = yield* Effect.all(appends, { concurrency: "unbounded" })
+      const positions = stored.flat().map(({ position }) => position)
+      assert.deepStrictEqual(
+        positions.toSorted((a, b) => a - b),
+        Array.from({ length: 240 }, (_, index) => index + 1)
+      )
+    })
+  )
+
+  it.scopedLive("PG-10: nodes that start at once make one schema", () =>
+    Effect.gen(function* () {
+      const settings = yield* freshSchema
+      const nodes = yield* Effect.all(
+        Array.from({ length: 5 }, () => node(settings)),
+        { concurrency: "unbounded" }
+      )
+      const identities = new Set(nodes.map((context) => Context.get(context, EventLog).identity))
+      assert.strictEqual(identities.size, 1)
+    })
+  )
+
+  it.scopedLive("PG-10: the schema of a newer Daybook is refused, and a name that is none", () =>
+    Effect.gen(function* () {
+      const settings = yield* freshSchema
+      yield* Effect.scoped(node(settings))
+      yield* query(
+        addressOf(settings),
+        `INSERT INTO ${settings.schema}.migration (migration_id, name) VALUES (99, 'later')`
+      )
+      const newer = yield* Effect.flip(Effect.scoped(node(settings)))
+      assert.deepInclude(newer, { _tag: "DatabaseError", reason: "newer-version" })
+      for (const wrong of [
+        { ...settings, schema: "a; drop" },
+        { ...settings, url: "nowhere" }
+      ]) {
+        const refused = yield* Effect.flip(Effect.scoped(node(wrong)))
+        assert.deepInclude(refused, { _tag: "DatabaseError", reason: "cannot-open" })
+      }
+    })
+  )
+
+  it.scopedLive("PG-13: a title with U+0000 is kept in its event, and shown without it", () =>
+    Effect.gen(function* () {
+      const context = yield* node(yield* freshSchema)
+      const [log, store, id] = [Context.get(context, EventLog), Context.get(context, SessionStore), session()]
+      yield* Effect.provide(begin(id), context)
+      yield* log.append(id, [renamed("a\0b")])
+      assert.deepStrictEqual(yield* titles(context, id), ["a\0b"])
+      assert.strictEqual((yield* store.get(id)).title, "a\uFFFDb")
+    })
+  )
+
+  it.scopedLive("PG-20: what is not supported yet is refused when the runtime is built", () =>
+    Effect.gen(function* () {
+      const database = Postgres.config(yield* freshSchema)
+      const asked = { search: { search: true }, projectors: { projectors: [] }, retention: { retention: { keep: 1 } } }
+      for (const [name, options] of Object.entries(asked)) {
+        const runtime = Daybook.layer({ database, ...options }).pipe(Layer.provide(ScriptedModel.layer()))
+        const refused = yield* Effect.flip(Effect.scoped(Layer.build(runtime)))
+        assert.deepInclude(refused, { _tag: "DatabaseError", reason: "not-supported" })
+        assert.include(refused.message, name)
+      }
+    })
+  )
+
+  it.scopedLive("PG-21: pruning, verifying and rebuilding are refused, and say so", () =>
+    Effect.gen(function* () {
+      const context = yield* node(yield* freshSchema)
+      const id = session()
+      yield* Effect.provide(begin(id), context)
+      const asked = {
+        prune: Effect.provide(Prune.finish(id, { pace: atOnce }), context),
+        verify: Effect.provide(Stream.runDrain(Doctor.verify), context),
+        rebuild: Effect.provide(Rebuild.rebuild(id), context)
+      }
+      for (const [operation, effect] of Object.entries(asked)) {
+        const refused = yield* Effect.flip<unknown, object, never>(effect)
+        assert.deepInclude(refused, { _tag: "LogUnavailable", reason: "not-supported", operation })
+      }
+      const searching = yield* Effect.flip(
+        Effect.scoped(Layer.build(Layer.provide(Search.layer, Layer.succeedContext(context))))
+      )
+      assert.deepInclude(searching, { _tag: "DatabaseError", reason: "not-supported" })
+    })
+  )
+})

@@ -1,0 +1,86 @@
+/** A proxy before the server that loses connections: whole, or at a commit. */
+import { connect, createServer, type Server, type Socket } from "node:net"
+import { Effect } from "effect"
+
+/** What becomes of the next commit: it reaches the server and its answer is lost, or it does not reach the server. */
+export type Loss = "answer" | "commit"
+
+export interface Proxy {
+  /** The address of the server through the proxy. */
+  readonly url: string
+  /** Loses the next commit, and its connection. */
+  readonly lose: (loss: Loss) => void
+  /** Cuts all connections, and refuses new ones. */
+  readonly cut: () => void
+  readonly mend: () => void
+}
+
+const listening = (server: Server) =>
+  new Promise<number>((resolve) =>
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      resolve(typeof address === "object" && address !== null ? address.port : 0)
+    })
+  )
+
+export const make = (url: string) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const target = new URL(url)
+      const [serverPort, host] = [Number(target.port), target.hostname]
+      const open = new Set<Socket>()
+      let [loss, isCut]: [Loss | undefined, boolean] = [undefined, false]
+
+      const server = createServer((client) => {
+        if (isCut) return client.destroy()
+        const upstream = connect(serverPort, host)
+        const end = () => {
+          client.destroy()
+          upstream.destroy()
+        }
+        let isMute = false
+        for (const socket of [client, upstream]) {
+          open.add(socket)
+          socket.setNoDelay(true)
+          socket.on("error", end)
+          socket.on("close", () => {
+            open.delete(socket)
+            end()
+          })
+        }
+        client.on("data", (chunk) => {
+          const lost = chunk.includes("COMMIT\0") ? loss : undefined
+          if (lost !== undefined) loss = undefined
+          if (lost === "commit") return end()
+          if (lost === "answer") isMute = true
+          upstream.write(chunk)
+        })
+        upstream.on("data", (chunk) => {
+          if (!isMute) return client.write(chunk)
+          // The server has answered the commit.
+          if (chunk.includes("COMMIT\0")) end()
+        })
+      })
+      const port = await listening(server)
+      target.port = String(port)
+      const proxy: Proxy = {
+        url: target.toString(),
+        lose: (next) => {
+          loss = next
+        },
+        cut: () => {
+          isCut = true
+          for (const socket of open) socket.destroy()
+        },
+        mend: () => {
+          isCut = false
+        }
+      }
+      return { proxy, server, open }
+    }),
+    ({ open, server }) =>
+      Effect.promise(async () => {
+        for (const socket of open) socket.destroy()
+        await new Promise((resolve) => server.close(resolve))
+      })
+  ).pipe(Effect.map(({ proxy }) => proxy))
