@@ -24,7 +24,8 @@ const packages = readdirSync(join(root, "packages")).map((name) => join("package
 const specs = filesOf(["specs"], /\.md$/).filter((file) => file !== join("specs", "laws.md"))
 const prose = [
   ...specs,
-  ...filesOf(["README.md", "GUIDE.md", "CONTRIBUTING.md", "SECURITY.md", "bench"], /\.(?:ts|md)$/),
+  ...filesOf(["README.md", "CONTRIBUTING.md", "SECURITY.md", "bench"], /\.(?:ts|md)$/),
+  ...filesOf(["docs/index.md", "docs/guides", "docs/concepts", "docs/reference/index.md"], /\.md$/),
   ...packages.flatMap((path) => filesOf([join(path, "src"), join(path, "README.md")], /\.ts$/))
 ]
 const textOf = (file: string) => readFileSync(join(root, file), "utf8")
@@ -76,10 +77,7 @@ it("no text says in a translator's words what the field has a word for", () => {
 })
 
 it("no text has the marks of a merge that was not finished", () => {
-  const texts = [
-    ...specs,
-    ...filesOf(["README.md", "GUIDE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"], /\.md$/)
-  ]
+  const texts = [...specs, ...filesOf(["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"], /\.md$/)]
   const marked = texts.filter((file) => /^(?:<{7} |>{7} )/m.test(textOf(file)))
   assert.deepStrictEqual(marked, [])
 })

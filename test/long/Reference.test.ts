@@ -4,18 +4,18 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { emptyFolder, manifest, packages, root, run } from "../packages/support/Packages.ts"
 
-/** Runs `npm run docs` with further options in a new folder, then looks at what it wrote. */
+/** Runs `npm run docs:api` with further options in a new folder, then looks at what it wrote. */
 const generating = async (options: (folder: string) => ReadonlyArray<string>, check: (folder: string) => void) => {
   const folder = emptyFolder("daybook-reference-")
   try {
-    await run(root, "npm", "run", "docs", "--", "--out", join(folder, "api"), ...options(folder))
+    await run(root, "npm", "run", "docs:api", "--", "--out", join(folder, "api"), ...options(folder))
     check(folder)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
-describe("npm run docs", () => {
+describe("npm run docs:api", () => {
   it("PA-10: the reference has every package with an index, without broken links", () =>
     generating(
       () => [],

@@ -1,4 +1,7 @@
-/** Compiles the code of the documentation against the packages, and runs `examples/` offline. */
+/**
+ * Compiles the code of the documentation against the packages, and runs `examples/` offline. The programs of the first guides
+ * run as they are printed, with a scripted model behind real HTTP.
+ */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import {
   copyFileSync,
@@ -12,12 +15,17 @@ import {
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { spawn } from "node:child_process"
+import { createInterface } from "node:readline"
+import { Effect, Redacted } from "effect"
+import { isServer } from "../../packages/models/src/Providers.ts"
+import { type Action, modelServers, start } from "../support/ModelServers.ts"
 import { compile, packages, root, run } from "./support/Packages.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "daybook-examples-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** The TypeScript blocks of a README. */
+/** The TypeScript blocks of a page or of a README. */
 const readme = (file: string) =>
   [...readFileSync(join(root, file), "utf8").matchAll(/^```ts\n([\s\S]*?)^```/gm)].map(([, text = ""]) => text)
 
@@ -33,9 +41,14 @@ const sources = packages.flatMap((name) => {
     .filter((file) => file.endsWith(".ts"))
     .map((file) => join(src, file))
 })
+const pages = ["index.md", ...readdirSync(join(root, "docs", "guides")).map((name) => join("guides", name))].map(
+  (name) => join("docs", name)
+)
+/** Guides whose first block is a program that runs. */
+const guides = ["support-bot", "structured-answer", "permissions"]
 const blocks = [
   ...readme("README.md"),
-  ...readme("GUIDE.md"),
+  ...pages.flatMap(readme),
   ...packages.flatMap((name) => readme(`packages/${name}/README.md`)),
   ...sources.flatMap(documented)
 ]
@@ -46,6 +59,9 @@ describe("the documentation", () => {
     symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
     mkdirSync(join(folder, "blocks"))
     for (const file of examples) copyFileSync(join(root, "examples", file), join(folder, file))
+    for (const name of guides) {
+      writeFileSync(join(folder, `${name}.ts`), readme(join("docs", "guides", `${name}.md`))[0] ?? "")
+    }
     blocks.forEach((text, index) => writeFileSync(join(folder, "blocks", `${index}.ts`), text))
     const compilerOptions = {
       strict: true,
@@ -60,7 +76,7 @@ describe("the documentation", () => {
     await compile(folder)
   })
 
-  it("PA-8: the TypeScript blocks of READMEs and comments, and the examples, compile", () => {
+  it("PA-8: the TypeScript blocks of pages, READMEs and comments, and the examples, compile", () => {
     assert.isAbove(blocks.length, 15)
     assert.deepStrictEqual(examples, ["embed.ts", "own-model.ts", "own-tool.ts", "replay.ts", "telemetry.ts"])
   })
@@ -85,4 +101,98 @@ describe("the documentation", () => {
   it("PA-9: telemetry collects the span of the prompt", async () => {
     assert.strictEqual(await example("telemetry"), "Sessions.prompt: true\n")
   })
+
+  /** A scripted model, and the variables that lead a program to it. */
+  const scripted = Effect.fnUntraced(function* (...answers: ReadonlyArray<ReadonlyArray<Action>>) {
+    const [server] = modelServers.filter(({ profile }) => profile === "anthropic")
+    assert(server !== undefined)
+    const model = yield* start(server)
+    for (const answer of answers) model.answer(...answer)
+    const { provider } = model
+    assert(isServer(provider) && provider.apiKey !== undefined)
+    const env = {
+      ANTHROPIC_BASE_URL: provider.baseUrl ?? "",
+      ANTHROPIC_API_KEY: Redacted.value(provider.apiKey),
+      DAYBOOK_MODEL: `anthropic/${server.model}`
+    }
+    return { model, env }
+  })
+
+  const guide = (name: string, env: Readonly<Record<string, string>>) =>
+    Effect.promise(() => {
+      const variables = Object.entries(env).map(([key, value]) => `${key}=${value}`)
+      return run(folder, "env", ...variables, process.execPath, `${name}.js`)
+    })
+
+  it.scoped("PA-9: the support bot looks the order up, and answers the same message once", () =>
+    Effect.gen(function* () {
+      const text = "It left the warehouse on Monday."
+      const { env, model } = yield* scripted([{ tool: "order", input: { number: "1042" } }], [{ text }])
+      assert.strictEqual(yield* guide("support-bot", env), `${text}\n`)
+      assert.include(JSON.stringify(model.received[1]?.body), "left the warehouse on Monday")
+      assert.strictEqual(yield* guide("support-bot", env), `${text}\n`)
+      assert.strictEqual(model.received.length, 2)
+    })
+  )
+
+  it.scoped("PA-9: the structured answer is decoded", () =>
+    Effect.gen(function* () {
+      const input = { title: "A lamp smokes", product: "lamp", urgent: true, due: "2026-12-01T00:00:00.000Z" }
+      const { env } = yield* scripted([{ tool: "structured_output", input }], [{ text: "Done." }])
+      assert.strictEqual(yield* guide("structured-answer", env), "lamp, urgent, due 2026-12-01T00:00:00.000Z\n")
+    })
+  )
+
+  /** The address of a server that the program prints, while the program runs. */
+  const served = (name: string, env: Readonly<Record<string, string>>) =>
+    Effect.acquireRelease(
+      Effect.promise(async () => {
+        const child = spawn(process.execPath, [`${name}.js`], {
+          cwd: folder,
+          env: { ...process.env, ...env, PORT: "0" }
+        })
+        for await (const line of createInterface(child.stdout)) {
+          const [, port] = /http:\/\/[\w.]+:(\d+)/.exec(line) ?? []
+          if (port !== undefined) return { child, url: `http://127.0.0.1:${port}` }
+        }
+        throw new Error(`${name} ended`)
+      }),
+      ({ child }) =>
+        Effect.promise(async () => {
+          const ended = new Promise((resolve) => child.once("close", resolve))
+          child.kill("SIGTERM")
+          await ended
+        })
+    )
+
+  it.scoped.each([
+    [true, "was paid back"],
+    [false, "A person refused this call."]
+  ] as const)("PA-9: a call waits for the web page, which decides: allow is %s", ([allow, result]) =>
+    Effect.gen(function* () {
+      const { env, model } = yield* scripted([{ tool: "refund", input: { order: "1042" } }], [{ text: "So it is." }])
+      const { url } = yield* served("permissions", env)
+      yield* Effect.promise(async () => {
+        assert.include(await (await fetch(url)).text(), "Permissions")
+        const answer = fetch(`${url}/ask`, { method: "POST", body: "Please pay order 1042 back." })
+        const over = new AbortController()
+        void answer.finally(() => over.abort())
+        // Each look is a round trip; the page looks again as well.
+        let open: ReadonlyArray<{ readonly callID: string; readonly title: string }> = []
+        while (open.length === 0) {
+          over.signal.throwIfAborted()
+          open = (await (await fetch(`${url}/permissions`)).json()) as typeof open
+        }
+        assert.strictEqual(open[0]?.title, "Pay money back")
+        const decision = await fetch(`${url}/permissions/${open[0]?.callID}`, {
+          method: "POST",
+          body: JSON.stringify({ allow })
+        })
+        assert.strictEqual(decision.status, 204)
+        assert.strictEqual(await (await answer).text(), "So it is.")
+        assert.deepStrictEqual(await (await fetch(`${url}/permissions`)).json(), [])
+      })
+      assert.include(JSON.stringify(model.received[1]?.body), result)
+    })
+  )
 })

@@ -6,13 +6,14 @@ import { spawn, spawnSync } from "node:child_process"
 import { build } from "../cli/support/Bundle.ts"
 import { root } from "./support/Packages.ts"
 
-const texts = ["README.md", "GUIDE.md"].map((file) => readFileSync(join(root, file), "utf8")).join("\n")
+const files = ["README.md", ...["follow-the-log", "run-as-a-service"].map((name) => `docs/guides/${name}.md`)]
+const texts = files.map((file) => readFileSync(join(root, file), "utf8")).join("\n")
 
 /** The blocks of a language, those of the README first. */
 const blocks = (language: string): ReadonlyArray<string> =>
   Array.from(texts.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, "gm")), ([, text = ""]) => text)
 
-describe("the commands of the README and the guide", () => {
+describe("the commands of the README and of two guides", () => {
   /** A home of its own, and `npx` that runs the commands of today's sources. */
   const home = mkdtempSync(join(tmpdir(), "daybook-readme-"))
   const env = { PATH: `${home}/bin:${process.env["PATH"] ?? ""}`, HOME: home, DAYBOOK_DB: join(home, "data.sqlite") }

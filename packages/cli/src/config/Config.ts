@@ -113,7 +113,8 @@ const WrittenSpace = Schema.Struct({
   })
 )
 
-const File = Schema.Struct({
+/** The configuration file as it is written. */
+export const WrittenConfig = Schema.Struct({
   compaction: optional(
     Schema.Struct({
       enabled: optional(boolean),
@@ -330,7 +331,7 @@ const namings: {
   shared: { takes: isName, rule: addressRule }
 }
 
-const badNames = (file: typeof File.Type, at: Parsed["at"]): ReadonlyArray<Issue> =>
+const badNames = (file: typeof WrittenConfig.Type, at: Parsed["at"]): ReadonlyArray<Issue> =>
   Struct.keys(namings).flatMap((section) =>
     Object.keys(file[section] ?? {})
       .filter((key) => !namings[section].takes(key))
@@ -388,7 +389,7 @@ export const parseConfig = (
   if (Either.isLeft(document)) return Either.left(document.left)
   const { at } = document.right
   const { issues: variables, value } = expandVariables(document.right, environment)
-  const decoded = decodeParsed(File, { at, value }, secret)
+  const decoded = decodeParsed(WrittenConfig, { at, value }, secret)
   const unnamed = Either.match(decoded, {
     onLeft: () => [],
     onRight: (file) => [...badNames(file, at), ...providerIssues(file.providers ?? {}, at)]
