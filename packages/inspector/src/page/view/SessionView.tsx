@@ -43,14 +43,19 @@ const Field = ({
   readonly onChange: (value: string) => void
 }) => {
   const list = `suggested-${label.toLowerCase()}`
+  // What is being typed stays while the session goes on and the page is drawn again.
+  const [typed, setTyped] = useState<string | undefined>(undefined)
   return (
     <label>
       {label}
       <input
         list={list}
-        value={value}
+        value={typed ?? value}
+        onInput={({ currentTarget }) => setTyped(currentTarget.value)}
+        onBlur={() => setTyped(undefined)}
         onChange={({ currentTarget }) => {
           const next = currentTarget.value.trim()
+          setTyped(undefined)
           if (next !== "" && next !== value) onChange(next)
         }}
       />
