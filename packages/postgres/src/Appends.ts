@@ -259,8 +259,11 @@ const transact = async (target: Target, requests: Requests, work: Work): Promise
     const transaction = await begin(target, requests)
     const results = await work(transaction)
     // Every request was refused, or contradicted its head.
-    if (results.some(Exit.isSuccess)) await finish(target, transaction, results)
-    else await rollBack(target)
+    if (!results.some(Exit.isSuccess)) {
+      await rollBack(target)
+      return results
+    }
+    await finish(target, transaction, results)
     target.types.keep()
     return results
   } catch (thrown) {

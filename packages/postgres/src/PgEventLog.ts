@@ -9,7 +9,7 @@ import { brokenRule, changesOf, isEventRefused, refused } from "@daybook/log/log
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { EventLog, type EventRefused } from "@daybook/log/log/EventLog"
 import * as EventRow from "@daybook/log/log/EventRow"
-import { continueRemoval } from "@daybook/log/log/Removals"
+import { deleteRows } from "@daybook/log/log/Removals"
 import * as Replay from "@daybook/log/log/Replay"
 import * as SqlEventLog from "@daybook/log/log/SqlEventLog"
 import * as Tails from "@daybook/log/log/Tails"
@@ -94,16 +94,9 @@ const store =
 
 const run = (sql: SqlClient.SqlClient, { text, values = [] }: Sent) => sql.unsafe(text, values)
 
-/** Between two steps of a removal other writers get the database. */
-const betweenSteps = Effect.sleep("5 millis")
-
-/** Deletes the rows of removed sessions in steps. What another node deletes meanwhile is done as well. */
-const deleteRows = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError.SqlError> =>
-  Effect.flatMap(continueRemoval(sql), (found) =>
-    found
-      ? Effect.zipRight(betweenSteps, deleteRows(sql))
-      : Effect.asVoid(sql`UPDATE session_removal SET swept = 1 WHERE swept = 0`)
-  )
+/** Deletes the rows of removed sessions. PostgreSQL's vacuum frees their space (PG-15). */
+const sweep = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError.SqlError> =>
+  Effect.zipRight(deleteRows(sql), sql`UPDATE session_removal SET swept = 1 WHERE swept = 0`)
 
 /** How long a probe waits for a lock. */
 const patience = "2 seconds"
@@ -136,12 +129,12 @@ const make = Effect.gen(function* () {
   const removed = (sessionID: SessionID) =>
     Effect.sync(wakes.removed).pipe(
       Effect.zipRight(run(sql, notice(0, [sessionID]))),
-      Effect.zipRight(deleteRows(sql)),
+      Effect.zipRight(sweep(sql)),
       Effect.withClock(Clock.make()),
       Effect.catchAllCause((cause) => Effect.logDebug("a removed session's rows are not deleted yet", cause))
     )
   // An earlier process may have ended during a removal.
-  yield* Effect.forkScoped(Effect.ignoreLogged(Effect.withClock(deleteRows(sql), Clock.make())))
+  yield* Effect.forkScoped(Effect.ignoreLogged(Effect.withClock(sweep(sql), Clock.make())))
 
   return SqlEventLog.over({
     sql,

@@ -122,7 +122,8 @@ const pause = "250 millis"
 /** Between two steps other writers, of this process and of others, get the database. */
 const betweenSteps = Effect.withClock(Effect.sleep("5 millis"), Clock.make())
 
-const deleteRows = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError.SqlError> =>
+/** Deletes the rows of removed sessions in steps. What another process deletes meanwhile is done as well. */
+export const deleteRows = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError.SqlError> =>
   Effect.flatMap(continueRemoval(sql), (found) =>
     found ? Effect.zipRight(betweenSteps, deleteRows(sql)) : Effect.void
   )
