@@ -1,15 +1,7 @@
 /** The contracts of the log's services, on every store. */
 import { join } from "node:path"
 import { Context, Effect, Layer, TestServices } from "effect"
-import {
-  consumerContract,
-  epochStoreContract,
-  eventLogContract,
-  inboxContract,
-  questionStoreContract,
-  sessionOwnerContract,
-  sessionStoreContract
-} from "../contracts/Contracts.ts"
+import { eventLogContract, sessionOwnerContract } from "../contracts/Contracts.ts"
 import * as SqlSessionOwner from "../../packages/log/src/coordination/SqlSessionOwner.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
@@ -17,9 +9,9 @@ import { atOnce } from "../../packages/log/src/retention/Pace.ts"
 import { restore } from "../../packages/log/src/retention/Retention.ts"
 import * as Store from "../../packages/log/src/Store.ts"
 import { fileLog, logAt, memoryLog, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
-import { derive, derived, derivedTable } from "../support/Derived.ts"
 import { contents } from "../support/Logs.ts"
 import { begun, pruned } from "../support/Pruning.ts"
+import { storeContracts } from "../support/StoreContracts.ts"
 
 /** Several logs on one file. */
 const shared = Effect.map(temporaryDatabase, (filename) =>
@@ -38,17 +30,8 @@ const retention = {
 eventLogContract({ name: "memory", layer: memoryLog, contents, retention })
 eventLogContract({ name: "file", layer: fileLog, contents, shared, retention })
 
-for (const [name, log] of [
-  ["memory", memoryLog],
-  ["file", fileLog]
-] as const) {
-  const layer = Layer.provideMerge(Store.layerStore, log)
-  inboxContract({ name, layer })
-  consumerContract({ name, layer: Layer.provideMerge(derivedTable, layer), derive, derived })
-  sessionStoreContract({ name, layer })
-  questionStoreContract({ name, layer })
-  epochStoreContract({ name, layer })
-}
+storeContracts("memory", memoryLog)
+storeContracts("file", fileLog)
 
 sessionOwnerContract({
   name: "file",

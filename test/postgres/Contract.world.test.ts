@@ -3,24 +3,15 @@ import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, TestServices } from "effect"
 import { describe } from "vitest"
 import { approvalContract } from "../contracts/ApprovalContract.ts"
-import {
-  consumerContract,
-  epochStoreContract,
-  eventLogContract,
-  inboxContract,
-  questionStoreContract,
-  sessionOwnerContract,
-  sessionStoreContract
-} from "../contracts/Contracts.ts"
+import { eventLogContract, sessionOwnerContract } from "../contracts/Contracts.ts"
 import * as SqlPermissionStore from "../../packages/core/src/permission/SqlPermissionStore.ts"
 import * as SqlSessionOwner from "../../packages/log/src/coordination/SqlSessionOwner.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import * as Store from "../../packages/log/src/Store.ts"
 import * as Postgres from "../../packages/postgres/src/Postgres.ts"
-import { derive, derived, derivedTable } from "../support/Derived.ts"
 import { tableNames } from "../support/Logs.ts"
 import { lacks } from "../support/Parts.ts"
 import { freshSchema, postgresLog, postgresLogAt, warm, withSettlingClock } from "../support/Postgres.ts"
+import { storeContracts } from "../support/StoreContracts.ts"
 
 const shared = Effect.map(freshSchema, (config) =>
   Effect.map(Layer.build(postgresLogAt(config)), (context) => Context.get(context, EventLog))
@@ -33,14 +24,9 @@ const contents = Effect.flatMap(SqlClient.SqlClient, (sql) =>
 
 describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
   const name = "postgres"
-  const layer = Layer.provideMerge(Store.layerStore, postgresLog)
 
   eventLogContract({ name, layer: postgresLog, contents, shared })
-  inboxContract({ name, layer })
-  consumerContract({ name, layer: Layer.provideMerge(derivedTable, layer), derive, derived })
-  sessionStoreContract({ name, layer })
-  questionStoreContract({ name, layer })
-  epochStoreContract({ name, layer })
+  storeContracts(name, postgresLog)
   approvalContract({
     name,
     layer: Layer.orDie(Layer.provide(SqlPermissionStore.layer, postgresLog)),
