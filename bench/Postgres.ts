@@ -102,7 +102,8 @@ const wakes = (writer: EventLog["Type"], reader: EventLog["Type"], sessionID: Se
       const before = performance.now()
       yield* Queue.take(seen)
       latencies.push(performance.now() - before)
-      // Quiet: no commit waits for the one before.
+      // The figure is of a quiet log, so the work that follows a commit (notice, page, tail) must be over before the
+      // next one starts. Nothing reports its end on the other node, so the pause is a time.
       yield* Effect.sleep("5 millis")
     }
     return latencies
