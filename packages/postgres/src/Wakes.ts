@@ -13,7 +13,7 @@ import * as Connections from "./Connections.ts"
 /** PostgreSQL accepts notices of less than 8,000 bytes. */
 const longestNotice = 7_900
 
-/** Stands for all sessions when their ids do not fit into a notice. */
+/** A notice that has no room for the ids of its sessions has this instead, which means any session. */
 const anySession = "*"
 
 export const channel = (schema: string): string => `daybook_${schema}`
