@@ -26,6 +26,7 @@ export const packages: Readonly<Record<string, ReadonlyArray<string>>> = {
   discord: ["log", "core", "api", "client"],
   cli: [
     "log",
+    "postgres",
     "core",
     "tools",
     "mcp",

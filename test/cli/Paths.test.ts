@@ -12,6 +12,20 @@ describe("Paths", () => {
     assert.strictEqual(path({ DAYBOOK_DB: "", XDG_DATA_HOME: "" }), "/home/ada/.local/share/daybook/daybook.sqlite")
   })
 
+  it("CL-801: a database of PostgreSQL has a folder, named by host, port, database and schema alone", () => {
+    const path = (database: string) =>
+      databasePath({ DAYBOOK_DB: database, XDG_DATA_HOME: "/data" }, "/home/ada", "/work")
+    const folder = path("postgres://ada:secret@db.example/book")
+    assert.match(folder, /^\/data\/daybook\/postgres\/[0-9a-f]{16}\/database$/)
+    assert.strictEqual(path("postgresql://bob@db.example:5432/book?schema=daybook"), folder)
+    for (const other of ["db.example:5433/book", "db2.example/book", "db.example/two", "db.example/book?schema=two"]) {
+      assert.notStrictEqual(path(`postgres://ada:secret@${other}`), folder)
+    }
+    assert.strictEqual(path("postgres:secret"), "/data/daybook/postgres/unusable/database")
+    const env = { DAYBOOK_DB: "postgres://db.example/book", XDG_DATA_HOME: "/data" }
+    assert.strictEqual(rootPath(env, "/home/ada", "/work"), folder.replace(/database$/, "ctx"))
+  })
+
   it("CL-101: the files lie in DAYBOOK_ROOT, else beside the database", () => {
     const path = (env: Record<string, string>) => rootPath(env, "/home/ada", "/work")
     assert.strictEqual(path({ DAYBOOK_ROOT: "/ctx", DAYBOOK_DB: "/x/d.sqlite" }), "/ctx")

@@ -50,7 +50,8 @@ const wanted = asked
 if (wanted === undefined) {
   // An earlier request is read from the log; the next request needs the runtime.
   const earlier = words[0] === "context" && options.some((word) => word === "--at" || word.startsWith("--at="))
-  const isRemote = (process.env.DAYBOOK_SERVER ?? "") !== ""
+  // `reader.js` reads only files.
+  const isRemote = (process.env.DAYBOOK_SERVER ?? "") !== "" || /^postgres/i.test(process.env.DAYBOOK_DB ?? "")
   const entry =
     !isRemote && (earlier || ["events", "sessions", "messages", "show"].includes(words[0])) ? "reader.js" : "main.js"
   const { main } = require("./load.js").load(join(bundle, entry))

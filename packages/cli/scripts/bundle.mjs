@@ -39,7 +39,16 @@ const options = {
   target: "node22",
   conditions: ["@daybook/source"],
   // Native packages; `sharp` is optional, and loaded for the first picture. `ssh2` and `discord.js` do without their native parts.
-  external: ["better-sqlite3", "sharp", "cpu-features", "zlib-sync", "bufferutil", "utf-8-validate", "*.node"],
+  external: [
+    "better-sqlite3",
+    "sharp",
+    "cpu-features",
+    "zlib-sync",
+    "bufferutil",
+    "utf-8-validate",
+    "pg-native",
+    "*.node"
+  ],
   plugins,
   legalComments: "none",
   logLevel: "warning"

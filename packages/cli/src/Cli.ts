@@ -21,7 +21,9 @@ export type Verbs = Readonly<Record<string, () => Promise<Verb>>>
 /** The words after `daybook` as an effect. bin/daybook.js prints help before. */
 const effectOf = (verbs: Verbs, all: ReadonlyArray<string>) =>
   Effect.gen(function* () {
-    const { server, words } = yield* Remote.named(all, process.env)
+    const { database, server, words } = yield* Remote.named(all, process.env)
+    // Processes that this one starts use the same database.
+    if (database !== undefined) process.env["DAYBOOK_DB"] = database
     const within = (more: ReadonlyArray<string>) => runWords(verbs, more)
     return yield* (TopLevel.isTopLevel(words) ? runOptions(words, within) : within(words)).pipe(
       Effect.provideService(Words, within),

@@ -25,7 +25,12 @@ const exitCodes: ReadonlyArray<readonly [string, string]> = [
 ]
 
 const environment: ReadonlyArray<readonly [string, string]> = [
-  ["DAYBOOK_DB", "the database file (default: daybook/daybook.sqlite in XDG_DATA_HOME or ~/.local/share)"],
+  [
+    "DAYBOOK_DB",
+    "the database: a file (default: daybook/daybook.sqlite in XDG_DATA_HOME or ~/.local/share), or " +
+      "postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the schema after ?schema= (default: daybook); --database before " +
+      "the command replaces it"
+  ],
   ["DAYBOOK_ROOT", "the folder of files and sockets (default: ctx beside the database)"],
   ["DAYBOOK_CONFIG", "the configuration file (default: daybook/config.yaml in XDG_CONFIG_HOME or ~/.config)"],
   ["DAYBOOK_MODEL", "the default model, as provider/model"],

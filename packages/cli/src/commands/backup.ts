@@ -110,7 +110,7 @@ export const backup = verb({
   ],
   run: (given) =>
     Effect.gen(function* () {
-      const database = yield* DatabasePath.existing
+      const database = yield* DatabasePath.existingFile("pg_dump copies it")
       yield* onDisk(database)
       yield* copy({ ...given, database, file: resolve(given.file) })
     })
@@ -128,7 +128,7 @@ export const restore = verb({
   examples: [["daybook restore ~/daybook.backup", "continues with the sessions of that copy"]],
   run: (given) =>
     Effect.gen(function* () {
-      const database = yield* DatabasePath.writable
+      const database = yield* DatabasePath.writableFile("pg_restore puts a copy in its place")
       yield* onDisk(database)
       yield* putBack({ ...given, database, file: resolve(given.file) })
     })

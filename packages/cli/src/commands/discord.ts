@@ -85,16 +85,14 @@ const checked = (settings: Settings) =>
   })
 
 /** The sessions of this process's own runtime, served on a loopback address. */
-const own = (filename: string, asks: Asks.Asks) =>
+const own = (place: DatabasePath.Place, asks: Asks.Asks) =>
   Layer.unwrapScoped(
     Effect.gen(function* () {
       const token = yield* AccessToken.fresh
       const { url } = yield* HttpServing.serve({ token, version: DAYBOOK_VERSION, asks, host: "127.0.0.1", port: 0 })
       return bookLayer({ url, token: Redacted.make(token) })
     })
-  ).pipe(
-    Layer.provideMerge(Host.layer(filename, { servers: true, background: true, asker: asks.layer, answered: true }))
-  )
+  ).pipe(Layer.provideMerge(Host.layer(place, { servers: true, background: true, asker: asks.layer, answered: true })))
 
 /** Runs until the signal, then lets the post in hand be finished. */
 const until = (bot: Parameters<typeof serve>[0], signal: Effect.Effect<void>) =>
@@ -137,11 +135,11 @@ const run = Effect.fn("Command.discord")(function* (request: Request) {
         const book = bookLayer({ url: server.url, token: Redacted.make(server.token) })
         return yield* Effect.provide(until(bot, signal), book)
       }
-      const filename = yield* DatabasePath.writable
+      const place = yield* DatabasePath.writable
       const asks = yield* ClientAsks.make
       // What dead processes left is taken up until the signal, and ends before the runs do.
       const serving = Effect.scoped(Effect.zipRight(HttpServing.recover, until(bot, signal)))
-      yield* Effect.provide(Effect.zipRight(serving, endRuns), own(filename, asks))
+      yield* Effect.provide(Effect.zipRight(serving, endRuns), own(place, asks))
     })
   ).pipe(withTelemetry, Effect.provide(logged))
 })

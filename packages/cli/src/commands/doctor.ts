@@ -53,28 +53,33 @@ const about = "database"
 
 /** Checks the database, unfinished work, file modes and session files. A database that cannot be opened is a line too. */
 const lookAtDatabase = Effect.fnUntraced(function* (
-  path: string,
+  place: DatabasePath.Place,
   fix: boolean,
   write: (check: Check) => Effect.Effect<void, OutputClosed | OutputFailed>
 ) {
   const checkup = yield* Effect.promise(() => import("../host/Checkup.ts"))
+  const { name, path } = place
   const none: ReadonlyArray<Check> = []
   const seen = { wrong: 0, kept: none, wide: none }
   const look = Effect.gen(function* () {
     yield* DatabasePath.existing
-    yield* Stream.runForEach(checkup.database(path), (check) => {
+    yield* Stream.runForEach(checkup.database(place), (check) => {
       if (check.verdict === "error") seen.wrong += 1
       return write(check)
     })
     if (seen.wrong === 0) {
-      yield* write({ about, verdict: "ok", says: `${path} is sound and writable` })
+      yield* write({
+        about,
+        verdict: "ok",
+        says: place._tag === "File" ? `${path} is sound and writable` : `${name} is open`
+      })
       yield* Effect.forEach(yield* withSessions(checkup.left), write)
-      yield* Effect.forEach(yield* checkup.search(path), write)
+      yield* Effect.forEach(yield* checkup.search(place), write)
     }
     yield* Effect.forEach(yield* checkup.snapshots(path, fix), write)
     seen.wide = yield* checkup.modes(path, fix)
     yield* Effect.forEach(seen.wide, write)
-    seen.kept = yield* checkup.files(path)
+    seen.kept = yield* checkup.files(place)
     yield* Effect.forEach(seen.kept, write)
   })
   const ended = yield* Effect.either(look)
@@ -98,13 +103,16 @@ const run = Effect.fn("Command.doctor")(function* ({ fix, json, mcp, rebuild }: 
   const output = yield* Output
   const checkup = yield* Effect.promise(() => import("../host/Checkup.ts"))
   if (rebuild !== undefined) {
-    const { events, sessions } = yield* checkup.rebuild(yield* DatabasePath.existing, rebuild)
+    const { events, sessions } = yield* checkup.rebuild(
+      yield* DatabasePath.existingFile("its projections cannot be rebuilt yet"),
+      rebuild
+    )
     yield* output.note(`rebuilt: ${many(sessions, "session")} from ${many(events, "event")}\n`)
   }
   const write = (check: Check) => output.write(json ? `${jsonLine(check, output.terminal)}\n` : line(check))
   yield* write({ about: "node", verdict: "ok", says: process.version })
-  const path = yield* DatabasePath.path
-  const { failed, kept, wide, wrong } = yield* lookAtDatabase(path, fix, write)
+  const place = yield* DatabasePath.place
+  const { failed, kept, wide, wrong } = yield* lookAtDatabase(place, fix, write)
   const rehearsal = yield* Effect.promise(() => import("../host/Checkup.ts"))
   const { checks, settings } = yield* rehearsal.configuration
   yield* Effect.forEach(checks, write)
@@ -116,7 +124,7 @@ const run = Effect.fn("Command.doctor")(function* ({ fix, json, mcp, rebuild }: 
   ])
   yield* Effect.forEach(models, write)
   if (Option.isSome(failed)) return yield* Effect.fail(failed.value)
-  if (wrong > 0) return yield* new DatabaseUnsound({ message: `${path} is not sound: see above` })
+  if (wrong > 0) return yield* new DatabaseUnsound({ message: `${place.name} is not sound: see above` })
   if (kept.some(({ verdict }) => verdict === "error")) {
     return yield* new FilesDiffer({ message: "the session files are not current: see above" })
   }

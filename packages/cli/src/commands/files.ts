@@ -4,13 +4,13 @@ import { Exporter } from "@daybook/files/Exporter"
 import type { Finding } from "@daybook/files/layout/Errors"
 import type { Exported } from "@daybook/files/ExporterRequests"
 import { verify } from "@daybook/files/verify/Verify"
-import * as Store from "@daybook/log/Store"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { verb } from "../arguments/Verb.ts"
 import { didYouMean } from "../support/Nearest.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
+import * as PlaceStore from "../host/PlaceStore.ts"
 import { layer, rootOf, shared } from "../host/FilesHost.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
@@ -88,13 +88,13 @@ const patience = Effect.gen(function* () {
   yield* Effect.forkScoped(Effect.forever(Effect.delay(say, "5 seconds")))
 })
 
-const run = Effect.fn("Command.files")(function* (filename: string, request: Request) {
+const run = Effect.fn("Command.files")(function* (place: DatabasePath.Place, request: Request) {
   Garbage.bound()
   const root = yield* rootOf(request.root)
   yield* Effect.gen(function* () {
     yield* patience
-    if (request.action === "verify") return yield* Effect.provide(check(request, root), Store.layer({ filename }))
-    yield* Effect.provide(write(request, root), layer(filename, root))
+    if (request.action === "verify") return yield* Effect.provide(check(request, root), PlaceStore.layer(place))
+    yield* Effect.provide(write(request, root), layer(place, root))
   }).pipe(Effect.scoped, Effect.provide(Logs.warnings))
 })
 
@@ -133,7 +133,7 @@ export const files = verb({
   run: (given) =>
     Effect.gen(function* () {
       const action = yield* actionOf(given.words)
-      const filename = yield* DatabasePath.existing
-      yield* run(filename, { ...given, action })
+      const place = yield* DatabasePath.existing
+      yield* run(place, { ...given, action })
     })
 })

@@ -9,11 +9,11 @@ import * as Glob from "@daybook/core/glob/Glob"
 import { walk } from "@daybook/core/glob/Walk"
 import { importLog, type ImportReport } from "@daybook/formats/import/Import"
 import * as LogSource from "@daybook/formats/import/LogSource"
-import * as Store from "@daybook/log/Store"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import { verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
+import * as PlaceStore from "../host/PlaceStore.ts"
 import { failureOf } from "../render/Failure.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { many, sizeText } from "../support/Amounts.ts"
@@ -278,15 +278,17 @@ const run = (request: Request) =>
   request.paths.length === 0
     ? list(request.json)
     : Effect.gen(function* () {
-        const filename = request.dryRun ? yield* existingOr(":memory:") : yield* DatabasePath.writable
+        const place = request.dryRun ? yield* existingOr(":memory:") : yield* DatabasePath.writable
         yield* untilSignal(importAll(request)).pipe(
-          Effect.provide(Layer.merge(Store.layer({ filename }), NodeFileSystem.layer))
+          Effect.provide(Layer.merge(PlaceStore.layer(place), NodeFileSystem.layer))
         )
       })
 
 /** A rehearsal creates no database. */
 const existingOr = (otherwise: string) =>
-  Effect.flatMap(DatabasePath.exists, (exists) => (exists ? DatabasePath.path : Effect.succeed(otherwise)))
+  Effect.flatMap(DatabasePath.exists, (exists) =>
+    exists ? DatabasePath.place : Effect.succeed(DatabasePath.fileAt(otherwise))
+  )
 
 const dialects = ["auto", "xcsh", "pi", "thread", "claude-code", "codex"] as const
 

@@ -278,7 +278,7 @@ interface Target<E, R> {
 const textOf = Effect.fn("Command.prompt.text")(function* (words: ReadonlyArray<string>, stdin: boolean) {
   if (stdin || words.length > 0 || !Question.canAsk()) return yield* PromptWords.readText(words, stdin)
   const { recalled } = yield* Effect.promise(() => import("./search.ts"))
-  const earlier = (yield* DatabasePath.exists) ? yield* recalled(yield* DatabasePath.existing) : []
+  const earlier = (yield* DatabasePath.exists) ? yield* recalled : []
   return yield* PromptWords.notEmpty((yield* PromptLine.read(earlier)) ?? "")
 })
 

@@ -236,7 +236,7 @@ export const prune = verb({
       if (file === undefined && !bounded) {
         return yield* new UsageError({ message: "say what may go: give --keep AGE, --max-size SIZE or --to SEQ" })
       }
-      const filename = yield* DatabasePath.existing
+      const filename = yield* DatabasePath.existingFile("daybook remove deletes whole sessions")
       yield* file === undefined ? run(filename, given) : putBack(filename, file, json)
     })
 })

@@ -4,7 +4,6 @@ import { join } from "node:path"
 import { Effect, Either } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import { Exporter } from "@daybook/files/Exporter"
-import * as Store from "@daybook/log/Store"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { removeSession } from "@daybook/shell/output/OutputStore"
@@ -13,6 +12,7 @@ import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
+import * as PlaceStore from "../host/PlaceStore.ts"
 import { rootOf, shared } from "../host/FilesHost.ts"
 import { withSessions, sessionWord } from "../host/Runtime.ts"
 import * as ShellsHost from "../host/ShellsHost.ts"
@@ -33,30 +33,30 @@ const removeOutputs = Effect.fnUntraced(function* (sessionID: SessionID) {
 })
 
 /** Removes the files of removed sessions below the configured root, or reports why they are still there. */
-const removeFiles = Effect.fnUntraced(function* (filename: string) {
+const removeFiles = Effect.fnUntraced(function* (place: DatabasePath.Place) {
   const output = yield* Output
   const root = yield* rootOf(undefined)
   // Without the exporter's record no file there is Daybook's.
   if (!existsSync(join(root, ".daybook"))) return
-  const place = oneLine(root, 400)
+  const where = oneLine(root, 400)
   yield* Effect.flatMap(shared, (shared) => Exporter.removeFiles({ root, shared })).pipe(
-    Effect.provide(Store.layer({ filename })),
+    Effect.provide(PlaceStore.layer(place)),
     Effect.provide(Logs.warnings),
     Effect.catchTags({
       RootOfAnotherStore: () => Effect.void,
-      RootBusy: () => output.note(`another process keeps the files at ${place}, and removes those of the session\n`)
+      RootBusy: () => output.note(`another process keeps the files at ${where}, and removes those of the session\n`)
     }),
     Effect.catchAll((error) =>
       output.note(
-        `the session's files at ${place} may still be there: ${oneLine(error.message, 400)}; ` +
+        `the session's files at ${where} may still be there: ${oneLine(error.message, 400)}; ` +
           "daybook files export removes them\n"
       )
     )
   )
 })
 
-const runFiles = Effect.fn("Command.remove.files")((filename: string, sessionID: SessionID) =>
-  Effect.zipRight(removeOutputs(sessionID), removeFiles(filename))
+const runFiles = Effect.fn("Command.remove.files")((place: DatabasePath.Place, sessionID: SessionID) =>
+  Effect.zipRight(removeOutputs(sessionID), removeFiles(place))
 )
 
 const resolve = (session: string) =>

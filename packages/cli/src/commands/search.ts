@@ -104,11 +104,16 @@ const searched = Effect.fn("Command.search")(function* ({ cursor, json, limit, q
 
 const searching = (filename: string) => SqlSearch.layer.pipe(Layer.provide(Store.layerReading({ filename })))
 
+/** The search of this machine's file. */
+const local = Layer.unwrapEffect(
+  Effect.map(DatabasePath.existingFile("daybook sessions and daybook messages list what is there"), searching)
+)
+
 /** The search of this environment: over its server if it names one, else in its database. */
 const chosen = Layer.unwrapEffect(
   Effect.gen(function* () {
     const server = yield* Remote
-    if (server === undefined) return searching(yield* DatabasePath.existing)
+    if (server === undefined) return local
     return (yield* Effect.promise(() => import("../host/RemoteHost.ts"))).search(server)
   })
 )
@@ -146,16 +151,15 @@ const listPrompts = (request: HistoryRequest) => Effect.provide(Effect.scoped(li
 const patience = "500 millis"
 
 /** The prompts for recall at a terminal, the newest first. None if the index cannot be used. */
-export const recalled = (filename: string): Effect.Effect<ReadonlyArray<string>> =>
-  Effect.gen(function* () {
-    const search = yield* Search
-    yield* Effect.timeoutOption(search.update(), patience)
-    const { items } = yield* search.prompts({ limit: 500 })
-    return items.map(({ text }) => text)
-  }).pipe(
-    Effect.provide(searching(filename)),
-    Effect.catchAll((error) => Effect.as(Effect.logDebug("earlier prompts cannot be recalled", error), []))
-  )
+export const recalled: Effect.Effect<ReadonlyArray<string>> = Effect.gen(function* () {
+  const search = yield* Search
+  yield* Effect.timeoutOption(search.update(), patience)
+  const { items } = yield* search.prompts({ limit: 500 })
+  return items.map(({ text }) => text)
+}).pipe(
+  Effect.provide(local),
+  Effect.catchAll((error) => Effect.as(Effect.logDebug("earlier prompts cannot be recalled", error), []))
+)
 
 const limit = Flags.integer("limit", "N", "at most N sessions (default: 10)", 1)
 const cursor = Flags.text("cursor", "C", "the page after the one that printed this cursor")

@@ -12,6 +12,7 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import { verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
+import type { Place } from "../config/DatabasePath.ts"
 import * as ClientAsks from "../host/ClientAsks.ts"
 import { beside, rootOf, shared } from "../host/FilesHost.ts"
 import * as Host from "../host/Host.ts"
@@ -93,7 +94,7 @@ const worldsOf = (request: Request, root: string) => request.agents.map((agent) 
 /** The request with its root, resolved models and open asks. */
 interface ServeSetup {
   readonly request: Request
-  readonly filename: string
+  readonly place: Place
   readonly root: string
   readonly models: ReadonlyArray<ServedModel>
   readonly asks: Asks.Asks
@@ -146,12 +147,12 @@ const openSockets = ({ asks, models, request, root }: ServeSetup) =>
   })
 
 /** Opens HTTP, if it is wanted. */
-const openHttp = ({ asks, filename, request: { http } }: ServeSetup) =>
+const openHttp = ({ asks, place, request: { http } }: ServeSetup) =>
   http === undefined
     ? Effect.succeed(undefined)
     : Effect.flatMap(
         Effect.promise(() => import("../host/HttpWork.ts")),
-        ({ serve }) => serve(http, filename, asks)
+        ({ serve }) => serve(http, place, asks)
       )
 
 // Serving continues without a reader of stdout. Any other failed write is an error: a caller would wait for `ready` forever.
@@ -188,11 +189,11 @@ const until = <A, E, R>(opening: Effect.Effect<A, E, R>, signal: Effect.Effect<S
   })
 
 /** Serves until the signal, and returns when the files say so too. */
-const serving = (place: ServeSetup, signal: Effect.Effect<Signal.Name>) =>
+const serving = (setup: ServeSetup, signal: Effect.Effect<Signal.Name>) =>
   Effect.zipRight(
-    until(open(place), signal),
+    until(open(setup), signal),
     Effect.flatMap(Exporter, (exporter) => exporter.reached(Number.MAX_SAFE_INTEGER))
-  ).pipe(Effect.provide(beside(place.filename, place.root)))
+  ).pipe(Effect.provide(beside(setup.place, setup.root)))
 
 const isAlone = ({ agents, models }: Request) => agents.length + models.length === 0
 
@@ -200,9 +201,9 @@ const run = Effect.fn("Command.serve")(function* (request: Request) {
   const root = yield* rootOf(request.root)
   if (request.chroot !== undefined) yield* trusting(request.chroot)
   const models = yield* withNoSessions(checked(request, root))
-  const filename = yield* DatabasePath.writable
+  const place = yield* DatabasePath.writable
   const asks = yield* ClientAsks.make
-  const place = { request, filename, root, models, asks }
+  const setup = { request, place, root, models, asks }
   const host = {
     servers: true,
     background: true,
@@ -211,13 +212,16 @@ const run = Effect.fn("Command.serve")(function* (request: Request) {
     root,
     worlds: worldsOf(request, root)
   }
-  yield* Effect.annotateLogs(Effect.logInfo(`daybook ${DAYBOOK_VERSION} starts`), { pid: process.pid, filename }).pipe(
+  yield* Effect.annotateLogs(Effect.logInfo(`daybook ${DAYBOOK_VERSION} starts`), {
+    pid: process.pid,
+    filename: place.name
+  }).pipe(
     Effect.zipRight(
       Effect.flatMap(Signal.first, (signal) =>
         Effect.zipRight(
           Watchdog.begin(),
-          isAlone(request) ? until(openAlone(place), signal) : serving(place, signal)
-        ).pipe(Effect.provide(Host.layer(filename, host)))
+          isAlone(request) ? until(openAlone(setup), signal) : serving(setup, signal)
+        ).pipe(Effect.provide(Host.layer(place, host)))
       )
     ),
     Effect.zipRight(Effect.logInfo("stopped")),

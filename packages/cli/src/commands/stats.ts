@@ -123,7 +123,7 @@ export const stats = verb({
   run: ({ exact, json, session }) =>
     Effect.gen(function* () {
       const server = yield* Remote
-      const database = server === undefined ? yield* DatabasePath.existing : undefined
+      const database = server === undefined ? yield* DatabasePath.existingFile("\\dt+ in psql shows sizes") : undefined
       const sessionID = session === undefined ? undefined : yield* idOf(session)
       const wanted = { sessionID, exact, json }
       if (server !== undefined) yield* runOver(server, wanted)

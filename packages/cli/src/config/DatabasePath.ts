@@ -1,13 +1,52 @@
-/** Finds the database. Creates nothing for a reader. Spec: CL-20..CL-22 in specs/cli.md. */
+/**
+ * Finds the database: a file, or a database of PostgreSQL. Creates no file for a reader. Spec: CL-20..CL-22, CL-800..CL-803
+ * in specs/cli.md.
+ */
 import { access, constants, stat } from "node:fs/promises"
 import { homedir } from "node:os"
 import { dirname } from "node:path"
-import { Effect } from "effect"
+import { Effect, Redacted } from "effect"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
-import { DatabaseProblem, NotFound } from "../support/Errors.ts"
-import { databasePath } from "../support/Paths.ts"
+import { DatabaseProblem, NotFound, UsageError } from "../support/Errors.ts"
+import { databasePath, databaseServer } from "../support/Paths.ts"
+
+/** Where the log is kept. What stays on this machine is beside `path`, which is the file, if it is one. */
+export type Place =
+  | { readonly _tag: "File"; readonly path: string; readonly name: string }
+  | {
+      readonly _tag: "Postgres"
+      readonly path: string
+      /** The address without user and password. */
+      readonly name: string
+      readonly url: Redacted.Redacted
+      readonly schema: string
+    }
+
+export const fileAt = (path: string): Place => ({ _tag: "File", path, name: path })
 
 const current = Effect.sync(() => databasePath(process.env, homedir(), process.cwd()))
+
+/** The place that the environment names; it may not exist. */
+export const place: Effect.Effect<Place, UsageError> = Effect.flatMap(current, (path) => {
+  const server = databaseServer(process.env)
+  if (server === undefined) return Effect.succeed(fileAt(path))
+  if (server === "unusable") {
+    return new UsageError({
+      message: "the database's address cannot be used: write postgres://USER:PASSWORD@HOST:PORT/DATABASE"
+    })
+  }
+  const { host, pathname } = new URL(server.url)
+  const name = `postgres://${host}${pathname}`
+  return Effect.succeed({ _tag: "Postgres", path, name, url: Redacted.make(server.url), schema: server.schema })
+})
+
+/** The file of a verb that works on files only; the refusal says what to use instead (CL-802). */
+const onlyFile =
+  (instead: string) =>
+  (place: Place): Effect.Effect<string, UsageError> =>
+    place._tag === "File"
+      ? Effect.succeed(place.path)
+      : new UsageError({ message: `the database is ${place.name}, and this needs a file: ${instead}` })
 
 const problem = (path: string, cause: unknown) => {
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
@@ -20,31 +59,36 @@ const problem = (path: string, cause: unknown) => {
 
 const hasCode = (cause: unknown, code: string) => cause instanceof Error && "code" in cause && cause.code === code
 
+/** The file, or a path without a file in the folder of a database of PostgreSQL. */
 export const path = current
 
+/** Whether there is a database. One of PostgreSQL counts: to connect makes what it lacks. */
 export const exists = Effect.flatMap(current, (path) =>
-  Effect.promise(() =>
-    stat(path).then(
-      () => true,
-      () => false
-    )
-  )
+  databaseServer(process.env) === undefined
+    ? Effect.promise(() =>
+        stat(path).then(
+          () => true,
+          () => false
+        )
+      )
+    : Effect.succeed(true)
 )
 
-/** The path of an existing database; a reader creates none (CL-22). */
-export const existing = Effect.flatMap(current, (path) =>
-  path === ":memory:"
-    ? Effect.succeed(path)
-    : Effect.tryPromise({ try: () => stat(path), catch: (cause) => cause }).pipe(
-        Effect.mapBoth({
-          onFailure: (cause) =>
-            hasCode(cause, "ENOENT")
-              ? new NotFound({ message: `there is no database at ${path} yet; daybook prompt creates it` })
-              : problem(path, cause),
-          onSuccess: () => path
-        })
+/** An existing database; a reader creates no file (CL-22). */
+export const existing: Effect.Effect<Place, DatabaseProblem | NotFound | UsageError> = Effect.tap(place, (place) =>
+  place._tag === "Postgres" || place.path === ":memory:"
+    ? Effect.void
+    : Effect.tryPromise({ try: () => stat(place.path), catch: (cause) => cause }).pipe(
+        Effect.mapError((cause) =>
+          hasCode(cause, "ENOENT")
+            ? new NotFound({ message: `there is no database at ${place.path} yet; daybook prompt creates it` })
+            : problem(place.path, cause)
+        )
       )
 )
+
+/** An existing file, for a verb that works on files only. */
+export const existingFile = (instead: string) => Effect.flatMap(existing, onlyFile(instead))
 
 /** Whether this process may create or write the database: its folder, or the nearest one that exists, can be written. */
 export const canWrite: Effect.Effect<boolean> = Effect.flatMap(current, (path) => {
@@ -57,8 +101,8 @@ export const canWrite: Effect.Effect<boolean> = Effect.flatMap(current, (path) =
   return Effect.promise(() => check(dirname(path)))
 })
 
-/** The path of a database that may not exist yet; creates its folder for the user alone (CL-21). */
-export const writable = Effect.tap(current, (path) =>
+/** A database that may not exist yet; creates its folder for the user alone (CL-21). */
+export const writable: Effect.Effect<Place, DatabaseProblem | UsageError> = Effect.tap(place, ({ path }) =>
   path === ":memory:"
     ? Effect.void
     : Effect.tryPromise({
@@ -66,3 +110,7 @@ export const writable = Effect.tap(current, (path) =>
         catch: (cause) => problem(path, cause)
       })
 )
+
+/** A file that may not exist yet, for a verb that works on files only. */
+export const writableFile = (instead: string) =>
+  Effect.zipRight(Effect.flatMap(place, onlyFile(instead)), Effect.flatMap(writable, onlyFile(instead)))

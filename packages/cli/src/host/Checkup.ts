@@ -27,12 +27,14 @@ import { Mcp, type McpStatus } from "@daybook/mcp/Mcp"
 import { Listing, OfflineModel } from "@daybook/models"
 import type * as Config from "../config/Config.ts"
 import * as Configuration from "../config/Configuration.ts"
+import type { Place } from "../config/DatabasePath.ts"
 import { many, sizeText } from "../support/Amounts.ts"
 import type { UsageError } from "../support/Errors.ts"
 import { dataFolder } from "../support/Paths.ts"
 import { rootOf } from "./FilesHost.ts"
 import { serverStart } from "./Host.ts"
 import * as ModelList from "./ModelList.ts"
+import * as PlaceStore from "./PlaceStore.ts"
 import * as Trusting from "./Trusting.ts"
 
 export interface Check {
@@ -47,8 +49,13 @@ type Failures = LogUnavailable | Effect.Effect.Error<ReturnType<typeof opened>>
 
 const opened = (filename: string) => Effect.provide(Stream.runDrain(Doctor.verify), Store.layer({ filename }))
 
-/** The faults of the database; none if it is sound. */
-export const database = (filename: string): Stream.Stream<Check, Failures> =>
+/** The faults of the database; none if it is sound. Of PostgreSQL: whether it can be opened, with tables of this version. */
+export const database = (place: Place): Stream.Stream<Check, Failures> =>
+  place._tag === "File"
+    ? faults(place.path)
+    : Stream.execute(Effect.scoped(Effect.asVoid(Layer.build(PlaceStore.layer(place)))))
+
+const faults = (filename: string): Stream.Stream<Check, Failures> =>
   Doctor.verify.pipe(
     Stream.map((finding): Check => ({
       about: finding.sessionID ?? "database",
@@ -59,8 +66,10 @@ export const database = (filename: string): Stream.Stream<Check, Failures> =>
     Stream.provideLayer(Store.layer({ filename }))
   )
 
-/** The faults of the search index; none if there is no index. They are warnings: the index can be rebuilt. */
-export const search = (filename: string) =>
+/** The faults of the search index; none if there is no index, as with PostgreSQL. They are warnings: the index can be rebuilt. */
+export const search = (place: Place) => (place._tag === "File" ? searchFaults(place.path) : Effect.succeed([]))
+
+const searchFaults = (filename: string) =>
   Effect.map(verify, (found) =>
     found.map((says): Check => ({
       about: "search",
@@ -182,7 +191,7 @@ const behind = (position: number) =>
 const about = "files"
 
 /** The last report of the session files' follower; nothing if there has been none. */
-export const files = (filename: string) =>
+export const files = (place: Place) =>
   Effect.gen(function* () {
     const root = yield* rootOf(undefined)
     const said = yield* follower(root, process.geteuid?.() ?? 0)
@@ -210,7 +219,7 @@ export const files = (filename: string) =>
       fix: "daybook serve keeps them current; daybook files export updates them once"
     }
     return [check]
-  }).pipe(Effect.provide(Store.layer({ filename })))
+  }).pipe(Effect.provide(PlaceStore.layer(place)))
 
 const causeText = (cause: unknown): string => {
   if (!(cause instanceof Error)) return String(cause)

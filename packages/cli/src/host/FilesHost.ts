@@ -7,10 +7,11 @@ import { Effect, Layer, Record } from "effect"
 import { Exporter, layerHold } from "@daybook/files/Exporter"
 import * as ExporterThread from "@daybook/files/ExporterThread"
 import type { SharedSpaces } from "@daybook/files/layout/Layout"
-import * as Store from "@daybook/log/Store"
 import * as Configuration from "../config/Configuration.ts"
+import type { Place } from "../config/DatabasePath.ts"
 import { UsageError } from "../support/Errors.ts"
 import { rootPath } from "../support/Paths.ts"
+import * as PlaceStore from "./PlaceStore.ts"
 
 export const rootOf = (given: string | undefined) =>
   Effect.sync(() => (given === undefined ? rootPath(process.env, homedir(), process.cwd()) : resolve(given)))
@@ -48,24 +49,24 @@ const spawn = () =>
     workerData: { loader: join(__dirname, "..", "..", "bin", "load.js"), program: join(__dirname, "exporter.js") }
   })
 
-/** The exporter of a store under a root, in a thread, which cannot read a database in memory. */
-export const beside = (filename: string, root: string) =>
+/** The exporter of a store under a root, in a thread, which reads only files. */
+export const beside = (place: Place, root: string) =>
   Layer.unwrapEffect(
     Effect.map(shared, (shared) =>
       Layer.provideMerge(
         layerHold(root),
-        filename === ":memory:"
+        place._tag === "Postgres" || place.path === ":memory:"
           ? Exporter.layer({ root, shared })
-          : ExporterThread.layer({ filename, root, shared, spawn })
+          : ExporterThread.layer({ filename: place.path, root, shared, spawn })
       )
     )
   )
 
 /** The exporter with the store of a database, without anything that runs sessions, and so without a thread. */
-export const layer = (filename: string, root: string) =>
+export const layer = (place: Place, root: string) =>
   Layer.provideMerge(
     Layer.unwrapEffect(
       Effect.map(shared, (shared) => Layer.provideMerge(layerHold(root), Exporter.layer({ root, shared })))
     ),
-    Store.layer({ filename })
+    PlaceStore.layer(place)
   )

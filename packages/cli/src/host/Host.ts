@@ -1,6 +1,6 @@
 /** Builds the whole runtime on one database, with providers, configuration and terminal. Spec: CL-70..CL-73. */
 import { homedir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { type ConfigError, Effect, Layer, Struct } from "effect"
 import type { Agents } from "@daybook/core/agent/Agents"
 import type { ModelResolver } from "@daybook/core/model/ModelResolver"
@@ -10,6 +10,7 @@ import type { Templates } from "@daybook/core/prompt/Templates"
 import type { Naming } from "@daybook/core/session/Naming"
 import type { SessionExecution } from "@daybook/core/session/SessionExecution"
 import type { Sessions } from "@daybook/core/session/Sessions"
+import * as Snapshots from "@daybook/core/snapshot/Snapshots"
 import * as Daybook from "@daybook/embedded/Daybook"
 import type { SessionOwner } from "@daybook/log/coordination/SessionOwner"
 import type { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
@@ -22,7 +23,9 @@ import { BuiltinTools } from "@daybook/tools"
 import * as LiveCommands from "@daybook/shell/agent/LiveCommands"
 import * as RunMode from "../arguments/RunMode.ts"
 import * as Configuration from "../config/Configuration.ts"
+import type { Place } from "../config/DatabasePath.ts"
 import * as ModelList from "./ModelList.ts"
+import * as PlaceStore from "./PlaceStore.ts"
 import { ownFiles } from "./ShellHostPlace.ts"
 import type { UsageError } from "../support/Errors.ts"
 import { dataFolder, neutralPath, rootPath } from "../support/Paths.ts"
@@ -56,9 +59,24 @@ type Services =
 
 type OpenFailure = ConfigError.ConfigError | Layer.Layer.Error<ReturnType<typeof Daybook.layer>>
 
+/** The options that say where the runtime keeps what. With `background`, it keeps the search index of a file current. */
+const optionsOf = (
+  place: Place,
+  background: boolean
+): Effect.Effect<
+  Pick<Daybook.Options, "filename" | "search"> | Pick<Daybook.DatabaseOptions, "database" | "toolOutputs" | "snapshots">
+> =>
+  place._tag === "File"
+    ? Effect.succeed({ filename: place.path, search: background })
+    : Effect.map(PlaceStore.elsewhere(place), (database) => ({
+        database,
+        toolOutputs: join(dirname(place.path), "tool-output"),
+        snapshots: Snapshots.folderBeside(place.path)
+      }))
+
 /** The runtime without configuration, for work that needs no model or agent. */
-export const layerBare = (filename: string): Layer.Layer<Services, OpenFailure> =>
-  Daybook.layer({ filename }).pipe(Layer.provideMerge(Models.layer))
+export const layerBare = (place: Place): Layer.Layer<Services, OpenFailure> =>
+  Layer.unwrapEffect(Effect.map(optionsOf(place, false), Daybook.layer)).pipe(Layer.provideMerge(Models.layer))
 
 /** How MCP servers without `cwd` start: outside every project, and without a project's programs in `PATH` (MC-33). */
 export const serverStart = () => ({
@@ -105,7 +123,7 @@ const configured = (
 
 /** The whole runtime. Starts MCP servers only with `servers`. `asker` replaces the permission questions at the terminal. */
 export const layer = (
-  filename: string,
+  place: Place,
   {
     answered = false,
     asker = PermissionPrompt.layer,
@@ -126,12 +144,15 @@ export const layer = (
 ): Layer.Layer<Services, OpenFailure | UsageError> =>
   Layer.unwrapEffect(
     Effect.map(
-      Effect.all([configured(servers, asker, root, worlds, answered), Configuration.load]),
-      ([options, { retention: policy }]) =>
+      Effect.all([
+        optionsOf(place, background),
+        configured(servers, asker, root, worlds, answered),
+        Configuration.load
+      ]),
+      ([where, options, { retention: policy }]) =>
         Daybook.layer({
-          filename,
+          ...where,
           ...options,
-          search: background,
           ...(background && policy !== undefined ? { retention: policy } : {})
         })
     )

@@ -20,6 +20,7 @@ import type { Asks } from "@daybook/server"
 import type { Machine } from "@daybook/server/http/ServerHandlers"
 import { AccessToken, fresh } from "@daybook/server/http/AccessToken"
 import * as Configuration from "../config/Configuration.ts"
+import type { Place } from "../config/DatabasePath.ts"
 import { oneLine } from "../render/Plain.ts"
 import { FileProblem } from "../support/Errors.ts"
 import { dataFolder } from "../support/Paths.ts"
@@ -117,9 +118,12 @@ const textOf = (path: string) =>
     catch: (cause) => new FileProblem({ message: `${oneLine(path, 400)}: it cannot be read (${String(cause)})` })
   })
 
-/** A database in memory is not searched: no second connection reads it. */
-const searchOf = (filename: string) =>
-  filename === ":memory:"
+/** The file that a second connection can read: none of a database in memory, or of PostgreSQL. */
+const fileOf = (place: Place): string | undefined =>
+  place._tag === "File" && place.path !== ":memory:" ? place.path : undefined
+
+const searchOf = (filename: string | undefined) =>
+  filename === undefined
     ? Effect.succeed(undefined)
     : Effect.map(Layer.build(Layer.provide(SqlSearch.layer, Store.layerReading({ filename }))), Context.get(Search))
 
@@ -154,12 +158,9 @@ const models = Effect.map(ModelList.list(false), ({ models, silent: unreachable 
 )
 
 /** Serves until the scope closes, and takes up what dead processes left. */
-export const serve = Effect.fn("Command.serve.http")(function* (
-  request: HttpRequest,
-  filename: string,
-  asks: Asks.Asks
-) {
+export const serve = Effect.fn("Command.serve.http")(function* (request: HttpRequest, place: Place, asks: Asks.Asks) {
   const { behindProxy, host, names, origins, port, rate, roots, tls } = request
+  const filename = fileOf(place)
   const token = yield* ensure
   const certificate = tls && (yield* Effect.all({ cert: textOf(tls.cert), key: textOf(tls.key) }))
   const { url } = yield* HttpServing.serve({
@@ -169,7 +170,7 @@ export const serve = Effect.fn("Command.serve.http")(function* (
     budget: (yield* Configuration.load).budget,
     search: yield* searchOf(filename),
     models,
-    machine: { shells, ...(filename === ":memory:" ? {} : { stats: statsOf(filename) }) },
+    machine: { shells, ...(filename === undefined ? {} : { stats: statsOf(filename) }) },
     host,
     port,
     names,

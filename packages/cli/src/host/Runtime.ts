@@ -9,7 +9,6 @@ import type { PermissionAsker } from "@daybook/core/permission/PermissionAsker"
 import { SessionBusy, SessionOwner } from "@daybook/log/coordination/SessionOwner"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { ModelRef } from "@daybook/log/domain/Values"
-import * as Store from "@daybook/log/Store"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { Configured } from "../config/Configuration.ts"
 import { one, type Words } from "../arguments/Flags.ts"
@@ -22,6 +21,7 @@ import { oneLine } from "../render/Plain.ts"
 import { needsDatabase, UsageError } from "../support/Errors.ts"
 import * as Watchdog from "../support/Watchdog.ts"
 import { Output } from "../terminal/Output.ts"
+import * as PlaceStore from "./PlaceStore.ts"
 import { Remote } from "./Remote.ts"
 
 const host = Effect.promise(() => import("./Host.ts"))
@@ -49,8 +49,8 @@ export const withReader = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   orRemote(
     effect,
     Effect.gen(function* () {
-      const filename = yield* DatabasePath.existing
-      return yield* Effect.provide(effect, Store.layerReading({ filename }))
+      const place = yield* DatabasePath.existing
+      return yield* Effect.provide(effect, PlaceStore.layerReading(place))
     })
   )
 
@@ -59,9 +59,9 @@ export const withSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   orRemote(
     effect,
     Effect.gen(function* () {
-      const filename = yield* DatabasePath.existing
+      const place = yield* DatabasePath.existing
       const { layerBare } = yield* host
-      return yield* Effect.provide(effect, layerBare(filename))
+      return yield* Effect.provide(effect, layerBare(place))
     })
   )
 
@@ -70,9 +70,9 @@ export const withConfigured = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   orRemote(
     effect,
     Effect.gen(function* () {
-      const filename = yield* DatabasePath.existing
+      const place = yield* DatabasePath.existing
       const { layer } = yield* host
-      return yield* Effect.provide(effect, layer(filename, { servers: false }))
+      return yield* Effect.provide(effect, layer(place, { servers: false }))
     })
   )
 
@@ -93,9 +93,9 @@ export const withRunning = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   orRemote(
     effect,
     Effect.gen(function* () {
-      const filename = yield* DatabasePath.existing
+      const place = yield* DatabasePath.existing
       const { layer } = yield* host
-      return yield* withTelemetry(Effect.provide(watched(effect), layer(filename, { servers: true })))
+      return yield* withTelemetry(Effect.provide(watched(effect), layer(place, { servers: true })))
     })
   )
 
@@ -105,8 +105,8 @@ export const withNewSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     effect,
     Effect.gen(function* () {
       const { layer } = yield* host
-      const filename = yield* DatabasePath.writable
-      return yield* withTelemetry(Effect.provide(watched(effect), layer(filename, { servers: true })))
+      const place = yield* DatabasePath.writable
+      return yield* withTelemetry(Effect.provide(watched(effect), layer(place, { servers: true })))
     })
   )
 
@@ -118,14 +118,18 @@ export const withAsker =
       effect,
       Effect.gen(function* () {
         const { layer } = yield* host
-        const filename = yield* DatabasePath.writable
-        return yield* withTelemetry(Effect.provide(effect, layer(filename, { servers: true, asker, answered: true })))
+        const place = yield* DatabasePath.writable
+        return yield* withTelemetry(Effect.provide(effect, layer(place, { servers: true, asker, answered: true })))
       })
     )
 
 /** A runtime in memory, without sessions, for questions about configuration and agents. */
 export const withNoSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  locally(Effect.flatMap(host, ({ layer }) => Effect.provide(effect, layer(":memory:", { servers: false }))))
+  locally(
+    Effect.flatMap(host, ({ layer }) =>
+      Effect.provide(effect, layer(DatabasePath.fileAt(":memory:"), { servers: false }))
+    )
+  )
 
 const trust = Effect.promise(() => import("./Trusting.ts"))
 

@@ -77,7 +77,7 @@ export const run = Effect.fn("Command.shell.host")(
   function* () {
     const signal = yield* Signal.first
     const output = yield* Output
-    const place = placeOf(yield* DatabasePath.writable)
+    const place = placeOf((yield* DatabasePath.writable).path)
     const ofShells = yield* Scope.make()
     const ofServer = yield* Scope.make()
     yield* Effect.addFinalizer((exit) => Effect.zipRight(Scope.close(ofShells, exit), Scope.close(ofServer, exit)))

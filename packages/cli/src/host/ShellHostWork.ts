@@ -120,7 +120,7 @@ export const existing = Effect.flatMap(place, (at) => Effect.flatMap(connected(a
 
 /** The client of a host, which is started if none runs. One that ends before it is asked is replaced. */
 const started = Effect.gen(function* () {
-  const at = placeOf(yield* DatabasePath.writable)
+  const at = placeOf((yield* DatabasePath.writable).path)
   const found = connected(at)
   const client = yield* Effect.catchTag(found, "HostAbsent", () =>
     Effect.flatMap(start(at), (conflict) =>

@@ -8,7 +8,6 @@ import { Effect, Layer } from "effect"
 import { childEnvironment } from "@daybook/core/child/ChildEnvironment"
 import * as Sandbox from "@daybook/core/child/Sandbox"
 import * as Identifiers from "@daybook/log/domain/Identifiers"
-import * as Store from "@daybook/log/Store"
 import * as ShellRecord from "@daybook/shell/record/ShellRecord"
 import type { ShellSettings } from "@daybook/shell/ShellOptions"
 import * as Shells from "@daybook/shell/Shells"
@@ -16,6 +15,7 @@ import * as Configuration from "../config/Configuration.ts"
 import type { ShellSection } from "../config/Sections.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { dataFolder, rootPath } from "../support/Paths.ts"
+import * as PlaceStore from "./PlaceStore.ts"
 import { ownFiles } from "./ShellHostPlace.ts"
 
 /** Whole outputs are beside the database, unless the operator says otherwise. */
@@ -35,9 +35,9 @@ export const outputs = Effect.map(
   ([{ shell = {} }, database]) => settingsOf(shell, database).outputs
 )
 
-const recorded = (filename: string, title: string) =>
+const recorded = (place: DatabasePath.Place, title: string) =>
   ShellRecord.layerOwn({ location: { directory: process.cwd() }, title }).pipe(
-    Layer.provide(Layer.merge(Store.layer({ filename }), Identifiers.layer))
+    Layer.provide(Layer.merge(PlaceStore.layer(place), Identifiers.layer))
   )
 
 const databaseFiles = (filename: string): ReadonlyArray<string> =>
@@ -48,11 +48,11 @@ export const layer = (title: string | undefined) =>
   Layer.unwrapEffect(
     Effect.gen(function* () {
       const { environment, sandbox = {}, shell = {} } = yield* Configuration.load
-      const filename = title === undefined ? yield* DatabasePath.path : yield* DatabasePath.writable
-      const record = title === undefined ? ShellRecord.none : recorded(filename, title)
+      const place = title === undefined ? yield* DatabasePath.place : yield* DatabasePath.writable
+      const record = title === undefined ? ShellRecord.none : recorded(place, title)
       const own = yield* ownFiles(rootPath(process.env, homedir(), process.cwd()), sandbox)
-      const confined = Sandbox.layer({ ...sandbox, hidden: [...own, ...databaseFiles(filename)] })
+      const confined = Sandbox.layer({ ...sandbox, hidden: [...own, ...databaseFiles(place.path)] })
       const local = { env: childEnvironment(process.env, environment?.bash) }
-      return Layer.provide(Shells.layer({ ...settingsOf(shell, filename), local }), Layer.merge(record, confined))
+      return Layer.provide(Shells.layer({ ...settingsOf(shell, place.path), local }), Layer.merge(record, confined))
     })
   )

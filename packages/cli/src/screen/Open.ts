@@ -68,7 +68,7 @@ const sessionsOf = Effect.fnUntraced(function* (
 const recalled = Effect.gen(function* () {
   if ((yield* Remote) !== undefined || !(yield* DatabasePath.exists)) return []
   const { recalled } = yield* Effect.promise(() => import("../commands/search.ts"))
-  return yield* recalled(yield* DatabasePath.path)
+  return yield* recalled
 })
 
 /** Opens the screen, until the person leaves. */

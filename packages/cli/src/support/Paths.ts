@@ -1,4 +1,5 @@
 /** The paths of the database and of the plain files. Pure, and without Effect, for `ctx`. Spec: CL-20, CL-101. */
+import { createHash } from "node:crypto"
 import { delimiter, dirname, isAbsolute, join, normalize, resolve } from "node:path"
 
 type Env = Readonly<Record<string, string | undefined>>
@@ -10,10 +11,46 @@ export const dataFolder = (env: Env, home: string): string => {
   return join(data !== undefined && isAbsolute(data) ? data : join(home, ".local", "share"), "daybook")
 }
 
-/** `DAYBOOK_DB`, else `daybook/daybook.sqlite` in `XDG_DATA_HOME`, else in `~/.local/share`. */
+/** An address of PostgreSQL, also a malformed one: it is never the name of a file. */
+const isAddress = (given: string): boolean => /^postgres(?:ql)?:/i.test(given)
+
+/** A database of PostgreSQL that `DAYBOOK_DB` names. */
+export interface Server {
+  /** With the password. */
+  readonly url: string
+  readonly schema: string
+}
+
+/** The database of PostgreSQL that `DAYBOOK_DB` names, with its schema from `?schema=`; "unusable" for no address. */
+export const databaseServer = (env: Env): Server | "unusable" | undefined => {
+  const given = env["DAYBOOK_DB"] ?? ""
+  if (!isAddress(given)) return undefined
+  if (!URL.canParse(given)) return "unusable"
+  const url = new URL(given)
+  const schema = url.searchParams.get("schema") ?? "daybook"
+  url.searchParams.delete("schema")
+  return url.hostname === "" && url.search === "" ? "unusable" : { url: url.toString(), schema }
+}
+
+/** The name of a database's folder. Users and passwords of one database share it. */
+const folderName = (server: Server | "unusable"): string => {
+  if (server === "unusable") return "unusable"
+  const { hostname, pathname, port, searchParams, username } = new URL(server.url)
+  const host = searchParams.get("host") ?? hostname
+  const database = pathname.length > 1 ? pathname.slice(1) : username
+  const parts = [host, searchParams.get("port") ?? (port === "" ? "5432" : port), database, server.schema]
+  return createHash("sha256").update(parts.join("\n")).digest("hex").slice(0, 16)
+}
+
+/**
+ * `DAYBOOK_DB`, else `daybook/daybook.sqlite` in `XDG_DATA_HOME`, else in `~/.local/share`. For a database of PostgreSQL, a
+ * path without a file: what stays on this machine is beside it.
+ */
 export const databasePath = (env: Env, home: string, cwd: string): string => {
   const given = env["DAYBOOK_DB"]
   if (given === ":memory:") return given
+  const server = databaseServer(env)
+  if (server !== undefined) return join(dataFolder(env, home), "postgres", folderName(server), "database")
   if (given !== undefined && given !== "") return resolve(cwd, given)
   return join(dataFolder(env, home), "daybook.sqlite")
 }

@@ -72,6 +72,10 @@ const headersOf = (error: Failing): Readonly<Record<string, string>> => {
 export const failed = (error: Failing): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.unsafeJson(encode(error), { status: statuses[error._tag], headers: headersOf(error) })
 
+/** Says when a client that got a 503 may come back (CL-805). */
+export const comingBack = (response: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse =>
+  response.status === 503 ? HttpServerResponse.setHeader(response, "retry-after", "1") : response
+
 export const refuse = (response: ServerResponse, error: Failing): void => {
   const headers = { "content-type": "application/json", connection: "close", ...headersOf(error) }
   response.writeHead(statuses[error._tag], headers)

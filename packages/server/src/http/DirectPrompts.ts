@@ -15,7 +15,7 @@ import { compile } from "@daybook/log/support/Conforms"
 import { isTraced } from "@daybook/log/support/Spans"
 import type { AccessToken } from "./AccessToken.ts"
 import * as Answering from "./Answering.ts"
-import { unexpected } from "./Answers.ts"
+import { comingBack, unexpected } from "./Answers.ts"
 import * as Authorization from "./Authorization.ts"
 import type { Clients } from "./Clients.ts"
 
@@ -66,7 +66,7 @@ const refused = (cause: Cause.Cause<typeof PromptFailure.Type>, mostBody: number
   Option.match(Cause.failureOption(cause), {
     onNone: () => unexpected(cause, mostBody),
     onSome: (error) =>
-      Effect.succeed(HttpServerResponse.unsafeJson(encodeFailure(error), { status: statuses[error._tag] }))
+      Effect.succeed(comingBack(HttpServerResponse.unsafeJson(encodeFailure(error), { status: statuses[error._tag] })))
   })
 
 /** Admits prompts with the clock and the scheduler of this effect. `otherwise` answers a request whose body has been read. */

@@ -16,7 +16,7 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { fairly } from "@daybook/log/support/EventLoop"
 import * as Count from "../shared/Count.ts"
 import * as Answering from "./Answering.ts"
-import { pathOf, unexpected } from "./Answers.ts"
+import { comingBack, pathOf, unexpected } from "./Answers.ts"
 import * as Clients from "./Clients.ts"
 import * as DirectPrompts from "./DirectPrompts.ts"
 import * as Documents from "./Documents.ts"
@@ -181,7 +181,10 @@ export const serve = Effect.fn("HttpServing.serve")(function* (options: ServeOpt
     HttpRouter.withRouterConfig({ maxParamLength: maxHeaderBytes })
   )
   const handle = yield* Answering.make(
-    Effect.catchAllCause(app, (cause) => unexpected(cause, mostBody)),
+    Effect.map(
+      Effect.catchAllCause(app, (cause) => unexpected(cause, mostBody)),
+      comingBack
+    ),
     mostBody
   ).pipe(fairly, within(files))
   const admits = yield* fairly(DirectPrompts.make(options.token, clients, mostBody, handle))

@@ -1,0 +1,26 @@
+/**
+ * Opens the log of a place: the one part of the command that knows both databases. PostgreSQL is loaded when it is used.
+ * Spec: CL-800, CL-803 in specs/cli.md.
+ */
+import { Effect, Layer } from "effect"
+import * as Store from "@daybook/log/Store"
+import type { Place } from "../config/DatabasePath.ts"
+
+type Server = Extract<Place, { readonly _tag: "Postgres" }>
+
+/** A database of PostgreSQL, for the runtime. */
+export const elsewhere = (place: Server): Effect.Effect<Store.Elsewhere> =>
+  Effect.map(
+    Effect.promise(() => import("./PostgresPlace.ts")),
+    ({ config }) => config(place)
+  )
+
+/** The log and its stores. */
+export const layer = (place: Place) =>
+  place._tag === "File"
+    ? Store.layer({ filename: place.path })
+    : Layer.unwrapEffect(Effect.map(elsewhere(place), ({ layer }) => layer))
+
+/** As `layer`, for a process that only reads. */
+export const layerReading = (place: Place) =>
+  place._tag === "File" ? Store.layerReading({ filename: place.path }) : layer(place)

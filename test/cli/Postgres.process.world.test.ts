@@ -1,0 +1,153 @@
+/** The command on a database of PostgreSQL: real processes, and a folder for each of two machines. */
+import { existsSync, readdirSync } from "node:fs"
+import { assert, beforeAll, it } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { describe } from "vitest"
+import { lacks } from "../support/Parts.ts"
+import { freshSchema, postgres } from "../support/Postgres.ts"
+import * as LossyProxy from "../postgres/support/Proxy.ts"
+import { build } from "./support/Bundle.ts"
+import { jsonLines, type Place, place } from "./support/Process.ts"
+
+beforeAll(() => void build())
+
+const password = "not-to-be-seen"
+
+/** An address with a password, which the server does not ask for, and a schema of its own. */
+const address = Effect.gen(function* () {
+  const [{ port }, { schema }] = [yield* postgres, yield* freshSchema]
+  return `postgres://postgres:${password}@127.0.0.1:${port}/postgres?schema=${schema}`
+})
+
+const model = ["--model", "offline/scribe"]
+
+const Made = Schema.Struct({ id: Schema.String })
+
+const Ready = Schema.parseJson(Schema.Struct({ http: Schema.Struct({ url: Schema.String, inspector: Schema.String }) }))
+
+/** Serves a place's sessions in a database, and returns how to ask the server. */
+const served = Effect.fnUntraced(function* (here: Place, database: string) {
+  const words = ["serve", "--json", "--show-token", "--http", "127.0.0.1:0"]
+  const server = yield* here.start(words, { env: { DAYBOOK_DB: database } })
+  const { http } = yield* Schema.decodeUnknown(Ready)(yield* server.until("stdout", (text) => text.includes("\n")))
+  const headers = {
+    authorization: `Bearer ${http.inspector.split("#token=")[1]}`,
+    "content-type": "application/json"
+  }
+  return (path: string, body?: unknown) =>
+    Effect.promise(() =>
+      fetch(
+        `${http.url}${path}`,
+        body === undefined ? { headers } : { headers, method: "POST", body: JSON.stringify(body) }
+      )
+    )
+})
+
+describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
+  it.scopedLive("CL-800: verbs work on a database that DAYBOOK_DB or --database names, from every machine", () =>
+    Effect.gen(function* () {
+      const [one, other, database] = [yield* place, yield* place, yield* address]
+      const env = { DAYBOOK_DB: database }
+      const asked = yield* one.run(["prompt", "--session", "fix", ...model, "What is here?"], { env })
+      assert.strictEqual(asked.code, 0, asked.stderr)
+      assert.isFalse(existsSync(one.database))
+      const listed = jsonLines((yield* other.run(["--database", database, "sessions", "--json"])).stdout)
+      assert.deepStrictEqual(
+        listed.map(({ title }) => title),
+        ["fix"]
+      )
+      const id = String(listed[0]?.["id"])
+      const events = yield* one.run(["events", id, "--json"], { env })
+      assert.strictEqual(events.code, 0, events.stderr)
+      assert.deepStrictEqual(yield* other.run(["events", id, "--json"], { env }), events)
+      const exported = yield* one.run(["files", "export"], { env })
+      assert.strictEqual(exported.code, 0, exported.stderr)
+      const removed = yield* other.run(["remove", id, "--yes"], { env })
+      assert.strictEqual(removed.code, 0, removed.stderr)
+      assert.strictEqual((yield* one.run(["sessions"], { env })).stdout.includes("fix"), false)
+    })
+  )
+
+  it.scopedLive("CL-801: what stays on the machine is in a folder of the database, and doctor shows no password", () =>
+    Effect.gen(function* () {
+      const [here, database] = [yield* place, yield* address]
+      const env = { DAYBOOK_DB: database }
+      yield* here.run(["prompt", "--no-run", "--session", "one", "hello"], { env })
+      const looked = yield* here.run(["doctor"], { env })
+      assert.match(looked.stdout, /^ok +database +postgres:\/\/127\.0\.0\.1:\d+\/postgres is open$/m)
+      assert.notInclude(`${looked.stdout}${looked.stderr}`, password)
+    })
+  )
+
+  it.scopedLive("CL-802: a verb for files only is refused with what to use instead", () =>
+    Effect.gen(function* () {
+      const [here, database] = [yield* place, yield* address]
+      const env = { DAYBOOK_DB: database }
+      for (const [words, instead] of [
+        [["backup", "copy.sqlite"], /pg_dump/],
+        [["restore", "copy.sqlite"], /pg_restore/],
+        [["stats"], /psql/],
+        [["prune", "--keep", "1d"], /daybook remove/],
+        [["search", "word"], /daybook sessions/],
+        [["doctor", "--rebuild", "all"], /cannot be rebuilt/]
+      ] as const) {
+        const { code, stderr } = yield* here.run(words, { env })
+        assert.strictEqual(code, 2, stderr)
+        assert.match(
+          stderr,
+          /^daybook: the database is postgres:\/\/127\.0\.0\.1:\d+\/postgres, and this needs a file: /
+        )
+        assert.match(stderr, instead)
+        assert.notInclude(stderr, password)
+      }
+    })
+  )
+
+  it.scopedLive(
+    "CL-803: a database that is away, or an address that is none, is one sentence without the password",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* place
+        const run = (database: string, ...words: ReadonlyArray<string>) =>
+          here.run(words, { env: { DAYBOOK_DB: database, DAYBOOK_DEBUG: "1" } })
+        for (const words of [
+          ["sessions"],
+          ["prompt", ...model, "hello"],
+          ["events"],
+          ["serve", "--http", "127.0.0.1:0"]
+        ]) {
+          const { code, stderr } = yield* run(`postgres://ada:${password}@127.0.0.1:1/book`, ...words)
+          assert.strictEqual(code, 6, stderr)
+          assert.match(stderr, /daybook: postgres:\/\/127\.0\.0\.1:1\/book: the database could not be opened: /)
+          assert.notInclude(stderr, password)
+        }
+        const wrong = yield* run(`postgres://ada:${password}@[/book`, "sessions")
+        assert.strictEqual(wrong.code, 2, wrong.stderr)
+        assert.match(wrong.stderr, /write postgres:/)
+        assert.notInclude(wrong.stderr, password)
+        assert.deepStrictEqual(readdirSync(here.cwd), [])
+      })
+  )
+
+  it.scopedLive(
+    "CL-804, CL-805: servers share a database; while it is away, prompts get 503 and when to come back",
+    () =>
+      Effect.gen(function* () {
+        const [one, other, database] = [yield* place, yield* place, yield* address]
+        const proxy = yield* LossyProxy.make(database)
+        const [here, there] = [yield* served(one, proxy.url), yield* served(other, database)]
+        const made = yield* here("/sessions", { location: { directory: one.cwd }, title: "shared" })
+        const { id } = yield* Schema.decodeUnknown(Made)(yield* Effect.promise(() => made.json()))
+        const shown = yield* there(`/sessions/${id}`)
+        assert.include(yield* Effect.promise(() => shown.text()), "shared")
+        proxy.cut()
+        const refused = yield* here(`/sessions/${id}/prompts`, { prompt: { text: "hello" }, resume: false })
+        assert.strictEqual(refused.status, 503, yield* Effect.promise(() => refused.clone().text()))
+        assert.strictEqual(refused.headers.get("retry-after"), "1")
+        assert.notInclude(yield* Effect.promise(() => refused.text()), password)
+        proxy.mend()
+        const admitted = yield* here(`/sessions/${id}/prompts`, { prompt: { text: "hello" }, resume: false })
+        assert.isTrue(admitted.ok)
+      })
+  )
+})
