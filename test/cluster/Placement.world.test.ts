@@ -39,12 +39,12 @@ const freePort = Effect.promise(async () => {
   return typeof address === "object" && address !== null ? address.port : 0
 })
 
-const node = (name: string, url: string) =>
+const node = (name: string, url: string, sweepMs: number) =>
   Effect.gen(function* () {
     const port = yield* freePort
     const started = yield* Effect.acquireRelease(
       Effect.sync(() =>
-        spawn(process.execPath, ["--conditions=@daybook/source", child, name, url, String(port)], {
+        spawn(process.execPath, ["--conditions=@daybook/source", child, name, url, String(port), String(sweepMs)], {
           stdio: ["pipe", "pipe", "inherit"]
         })
       ),
@@ -74,11 +74,14 @@ const answered = (sessionID: SessionID, after: number) =>
     return Option.getOrElse(found, () => "")
   })
 
+/** Longer than a test: a sweep must not do what a wake does. */
+const never = 3_600_000
+
 /** Two nodes, and a session that `one` admitted and `two` answered. */
-const scenario = Effect.gen(function* () {
+const scenario = Effect.fnUntraced(function* (sweepMs: number) {
   const { url } = yield* server
   const reader = yield* Layer.build(Postgres.layer({ url }))
-  const [one, two] = [yield* node("one", url), yield* node("two", url)]
+  const [one, two] = [yield* node("one", url, sweepMs), yield* node("two", url, sweepMs)]
   const prompt = (id: SessionID, after: number) =>
     Effect.zipRight(one.admit(id), Effect.provide(answered(id, after), reader))
   // Shards come to the second node some time after its start.
@@ -96,12 +99,12 @@ const scenario = Effect.gen(function* () {
 
 describe.skipIf(lacks("postgres"))("cluster", () => {
   it.scopedLive("CU-1: a prompt that one node admits runs on the node that holds the session's shard", () =>
-    Effect.map(scenario, ({ by }) => assert.strictEqual(by, "from two"))
+    Effect.map(scenario(never), ({ by }) => assert.strictEqual(by, "from two"))
   )
 
   it.scopedLive("CU-3: after the death of a session's node another node runs its prompts", () =>
     Effect.gen(function* () {
-      const { by, head, id, prompt, two } = yield* scenario
+      const { by, head, id, prompt, two } = yield* scenario(500)
       assert.strictEqual(by, "from two")
       const after = yield* head
       yield* two.kill

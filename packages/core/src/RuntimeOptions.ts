@@ -35,7 +35,7 @@ export interface DatabaseOptions<Extra = never> extends Settings<Extra> {
   readonly database: Elsewhere
   readonly filename?: undefined
   /** Where sessions run: `Cluster.placement` of `@daybook/cluster`. Default: in this process. */
-  readonly placement?: Placement
+  readonly placement?: Placement | undefined
 }
 
 /** The options that do not say where the log is kept. */

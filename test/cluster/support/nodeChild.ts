@@ -8,14 +8,14 @@ import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import * as Postgres from "../../../packages/postgres/src/Postgres.ts"
 import * as ScriptedModel from "../../support/ScriptedModel.ts"
 
-const [name = "", url = "", port = ""] = process.argv.slice(2)
+const [name = "", url = "", port = "", sweepMs = ""] = process.argv.slice(2)
 
 const runtime = Daybook.layer({
   database: Postgres.config({ url, connections: 4 }),
   placement: Cluster.placement({
     host: "127.0.0.1",
     port: Number(port),
-    sweepEvery: "500 millis",
+    sweepEvery: Number(sweepMs),
     sharding: {
       shardsPerGroup: 20,
       refreshAssignmentsInterval: Duration.millis(300),
