@@ -10,6 +10,7 @@ export const packages: Readonly<Record<string, ReadonlyArray<string>>> = {
   log: [],
   postgres: ["log"],
   core: ["log"],
+  cluster: ["log", "core"],
   tools: ["log", "core"],
   mcp: ["log", "core"],
   shell: ["log", "core", "tools"],

@@ -213,6 +213,13 @@ const locationLayer = (options: AnyOptions) =>
     ])
   )
 
+/** The execution of sessions, here or where the host places them. */
+const placed = <E, R>(
+  { placement }: AnyOptions,
+  here: Layer.Layer<SessionExecution.SessionExecution, E, R>
+): Layer.Layer<SessionExecution.SessionExecution, E, R | Store.Services> =>
+  placement === undefined ? here : Layer.provide(placement, here)
+
 /** Limits the depth to the depth of the deepest family. */
 const taskDepth = ({ taskDepth: depth = 3 }: AnyOptions) => Math.max(0, Math.min(Math.trunc(depth), deepestFamily))
 
@@ -328,7 +335,7 @@ export const layer = <Extra = never>(
     Layer.provideMerge(SessionsLayer.layer),
     Layer.provideMerge(
       Layer.mergeAll(
-        SessionExecution.layer(locationLayer(options)).pipe(
+        placed(options, SessionExecution.layer(locationLayer(options))).pipe(
           Layer.provideMerge(Naming.layer({ mode: options.naming ?? "off", budget: options.budget ?? {} }))
         ),
         SessionInput.layer({ inboxLimit: clamp(options.inboxLimit, 1_000, Number.MAX_SAFE_INTEGER) }),

@@ -3,7 +3,7 @@ import type { Layer } from "effect"
 import type { Budget, Price } from "@daybook/log/domain/Values"
 import type { Projector } from "@daybook/log/log/Appends"
 import type { EventLog } from "@daybook/log/log/EventLog"
-import type { Elsewhere } from "@daybook/log/Store"
+import type { Elsewhere, Services } from "@daybook/log/Store"
 import type * as Retention from "@daybook/log/retention/Retention"
 import type { EnvironmentGrants } from "./child/ChildEnvironment.ts"
 import type { SandboxSettings } from "./child/Sandbox.ts"
@@ -11,17 +11,22 @@ import type { CompactionSettings } from "./compaction/Limits.ts"
 import type { Agent } from "./domain/Agent.ts"
 import type { PermissionAsker } from "./permission/PermissionAsker.ts"
 import type * as Templates from "./prompt/Templates.ts"
+import type { SessionExecution } from "./session/SessionExecution.ts"
 import type { NamingMode } from "./session/SessionOptions.ts"
 import type * as HostTools from "./tool/HostTools.ts"
 import type * as ToolRegistry from "./tool/ToolRegistry.ts"
 import type { Trust } from "./trust/ProjectTrust.ts"
 import type * as LocationFiles from "./workspace/LocationFiles.ts"
 
+/** Decides where sessions run, given the execution of this process. */
+export type Placement = Layer.Layer<SessionExecution, never, SessionExecution | Services>
+
 /** Options of the runtime on a file. Only `filename` is required. `Extra` are the services of `extensions`. */
 export interface Options<Extra = never> extends Settings<Extra> {
   /** Path of the database, or `:memory:` for a store that ends with the layer. */
   readonly filename: string
   readonly database?: undefined
+  readonly placement?: undefined
 }
 
 /** Options of the runtime on another database. */
@@ -29,6 +34,8 @@ export interface DatabaseOptions<Extra = never> extends Settings<Extra> {
   /** `Postgres.config` of `@daybook/postgres`. Folders of this machine have the defaults of `:memory:`. */
   readonly database: Elsewhere
   readonly filename?: undefined
+  /** Where sessions run: `Cluster.placement` of `@daybook/cluster`. Default: in this process. */
+  readonly placement?: Placement | undefined
 }
 
 /** The options that do not say where the log is kept. */

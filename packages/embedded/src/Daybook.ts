@@ -14,10 +14,11 @@ import * as Mcp from "@daybook/mcp/Mcp"
 import { builtins } from "@daybook/tools/BuiltinTools"
 
 /** Options of the runtime on a file. Only `filename` is required. */
-export interface Options extends Settings, Pick<Runtime.Options, "filename" | "database"> {}
+export interface Options extends Settings, Pick<Runtime.Options, "filename" | "database" | "placement"> {}
 
 /** Options of the runtime on another database. Only `database` is required. */
-export interface DatabaseOptions extends Settings, Pick<Runtime.DatabaseOptions, "filename" | "database"> {}
+export interface DatabaseOptions
+  extends Settings, Pick<Runtime.DatabaseOptions, "filename" | "database" | "placement"> {}
 
 /** The options that do not say where the log is kept. */
 export interface Settings extends Omit<Runtime.Settings<Mcp.Mcp>, "extensions"> {
