@@ -302,10 +302,13 @@ export interface Options {
   readonly giveUpAfter?: Duration.DurationInput
 }
 
+/** What `DaybookClient` offers. */
+export interface DaybookClientService extends Verbs, Streams.Streams, Machine {}
+
 /** The sessions of one server. */
 export class DaybookClient extends Context.Tag("@daybook/client/DaybookClient")<
   DaybookClient,
-  Verbs & Streams.Streams & Machine
+  DaybookClientService
 >() {}
 
 /** A client on the given way to send requests. */

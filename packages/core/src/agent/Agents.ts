@@ -122,17 +122,17 @@ const makeAgentFiles = ({ agents = [], projectConfig = true, trust, userFolder }
   })
 }
 
+/** What `Agents` offers. */
+export interface Service {
+  /** Returns the agent with this name (default: `build`). With a Location, includes its project's agents. */
+  readonly get: (name: string | undefined, location?: Location) => Effect.Effect<Agent, AgentNotFound>
+  readonly list: (location?: Location) => Effect.Effect<ReadonlyArray<Agent>>
+  /** Files that are unusable or only partly usable. */
+  readonly problems: (location?: Location) => Effect.Effect<ReadonlyArray<AgentProblem>>
+}
+
 /** The agents of this host, its user, and the project at a Location. */
-export class Agents extends Context.Tag("@daybook/core/Agents")<
-  Agents,
-  {
-    /** Returns the agent with this name (default: `build`). With a Location, includes its project's agents. */
-    readonly get: (name: string | undefined, location?: Location) => Effect.Effect<Agent, AgentNotFound>
-    readonly list: (location?: Location) => Effect.Effect<ReadonlyArray<Agent>>
-    /** Files that are unusable or only partly usable. */
-    readonly problems: (location?: Location) => Effect.Effect<ReadonlyArray<AgentProblem>>
-  }
->() {}
+export class Agents extends Context.Tag("@daybook/core/Agents")<Agents, Service>() {}
 
 const make = (options: AgentFilesOptions, trust: Trust): Context.Tag.Service<typeof Agents> => {
   const look = makeAgentFiles({ ...options, trust })

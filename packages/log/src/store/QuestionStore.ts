@@ -16,19 +16,19 @@ export interface OpenQuestion extends QuestionRef {
   readonly askedAt: number
 }
 
+/** What `QuestionStore` offers. */
+export interface Service {
+  readonly open: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<OpenQuestion>, LogUnavailable>
+  /** A cursor before the question's end: its call's sequence number, or -1 if there is no such call. */
+  readonly cursorOf: (question: QuestionRef) => Effect.Effect<number, LogUnavailable>
+  /** Records the answers. Of concurrent answers and dismissals, in any number of processes, one succeeds. */
+  readonly answer: (
+    question: QuestionRef,
+    answers: ReadonlyArray<string>
+  ) => Effect.Effect<void, QuestionClosed | AppendError>
+  /** Records that the question will not be answered. */
+  readonly dismiss: (question: QuestionRef) => Effect.Effect<void, QuestionClosed | AppendError>
+}
+
 /** Open questions, and their ends. */
-export class QuestionStore extends Context.Tag("@daybook/log/QuestionStore")<
-  QuestionStore,
-  {
-    readonly open: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<OpenQuestion>, LogUnavailable>
-    /** A cursor before the question's end: its call's sequence number, or -1 if there is no such call. */
-    readonly cursorOf: (question: QuestionRef) => Effect.Effect<number, LogUnavailable>
-    /** Records the answers. Of concurrent answers and dismissals, in any number of processes, one succeeds. */
-    readonly answer: (
-      question: QuestionRef,
-      answers: ReadonlyArray<string>
-    ) => Effect.Effect<void, QuestionClosed | AppendError>
-    /** Records that the question will not be answered. */
-    readonly dismiss: (question: QuestionRef) => Effect.Effect<void, QuestionClosed | AppendError>
-  }
->() {}
+export class QuestionStore extends Context.Tag("@daybook/log/QuestionStore")<QuestionStore, Service>() {}
