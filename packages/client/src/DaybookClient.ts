@@ -305,7 +305,18 @@ export interface Options {
 /** What `DaybookClient` offers. */
 export interface DaybookClientService extends Verbs, Streams.Streams, Machine {}
 
-/** The sessions of one server. */
+/**
+ * The sessions of one server.
+ *
+ * @example
+ * ```ts
+ * import { DaybookClient } from "@daybook/client"
+ * import { Effect } from "effect"
+ *
+ * // The sessions of the server, last used first.
+ * export const listed = Effect.flatMap(DaybookClient, (daybook) => daybook.list())
+ * ```
+ */
 export class DaybookClient extends Context.Tag("@daybook/client/DaybookClient")<
   DaybookClient,
   DaybookClientService

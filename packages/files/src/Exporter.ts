@@ -55,7 +55,18 @@ export interface ExporterService {
   readonly findings: Effect.Effect<Queue.Dequeue<Finding>, never, Scope.Scope>
 }
 
-/** Keeps the files of one store under one root. */
+/**
+ * Keeps the files of one store under one root.
+ *
+ * @example
+ * ```ts
+ * import { Exporter } from "@daybook/files"
+ * import { Effect } from "effect"
+ *
+ * // Brings all files to the end of the log.
+ * export const caughtUp = Effect.flatMap(Exporter, ({ catchUp }) => catchUp)
+ * ```
+ */
 export class Exporter extends Context.Tag("@daybook/files/Exporter")<Exporter, ExporterService>() {
   /** An exporter over one root. Fails with `RootBusy` if another process has the root. It writes only on request. */
   static layer(

@@ -34,7 +34,22 @@ export interface Service {
   readonly readResource: (server: string, uri: string) => Effect.Effect<ReadonlyArray<ToolContent>, McpError>
 }
 
-/** The configured MCP servers. Their tools are registered with `HostTools`, which runs the calls. */
+/**
+ * The configured MCP servers. Their tools are registered with `HostTools`, which runs the calls.
+ *
+ * @example
+ * ```ts
+ * import { Mcp } from "@daybook/mcp"
+ * import { Effect } from "effect"
+ *
+ * // How the configured servers are, once each has connected or failed.
+ * export const status = Effect.gen(function* () {
+ *   const mcp = yield* Mcp.Mcp
+ *   yield* mcp.ready
+ *   return yield* mcp.status
+ * })
+ * ```
+ */
 export class Mcp extends Context.Tag("@daybook/mcp/Mcp")<Mcp, Service>() {}
 
 const lostServer = (server: string, tool: string): string =>

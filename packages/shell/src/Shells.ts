@@ -111,7 +111,23 @@ export interface Service {
   ) => Effect.Effect<OutputStore.OutputPage, OutputStore.OutputNotFound>
 }
 
-/** Opens live shells and runs commands in them. */
+/**
+ * Opens live shells and runs commands in them.
+ *
+ * @example
+ * ```ts
+ * import { Shells } from "@daybook/shell"
+ * import { Effect } from "effect"
+ *
+ * // Two commands in one shell: the second runs where the first went.
+ * export const twice = Effect.gen(function* () {
+ *   const shells = yield* Shells.Shells
+ *   const id = yield* shells.create({ target: { transport: "local", cwd: "/tmp" } })
+ *   yield* shells.exec(id, "cd /tmp")
+ *   return yield* shells.exec(id, "pwd")
+ * })
+ * ```
+ */
 export class Shells extends Context.Tag("@daybook/shell/Shells")<Shells, Service>() {}
 
 const make = Effect.fnUntraced(function* (settings: ShellSettings) {

@@ -131,7 +131,20 @@ export interface Service {
   readonly problems: (location?: Location) => Effect.Effect<ReadonlyArray<AgentProblem>>
 }
 
-/** The agents of this host, its user, and the project at a Location. */
+/**
+ * The agents of this host, its user, and the project at a Location.
+ *
+ * @example
+ * ```ts
+ * import { Agents } from "@daybook/core"
+ * import { Effect } from "effect"
+ *
+ * export const names = Effect.gen(function* () {
+ *   const agents = yield* Agents.Agents
+ *   return (yield* agents.list({ directory: process.cwd() })).map(({ name }) => name)
+ * })
+ * ```
+ */
 export class Agents extends Context.Tag("@daybook/core/Agents")<Agents, Service>() {}
 
 const make = (options: AgentFilesOptions, trust: Trust): Context.Tag.Service<typeof Agents> => {

@@ -52,7 +52,20 @@ export interface Service {
   readonly ask: (request: PermissionRequest) => Effect.Effect<Answer>
 }
 
-/** Answers permission questions, for a person; see `Options.permissionAsker`. */
+/**
+ * Answers permission questions, for a person; see `Options.permissionAsker`.
+ *
+ * @example
+ * ```ts
+ * import { PermissionAsker } from "@daybook/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * // Allows each call once, and prints its title.
+ * export const printing = Layer.succeed(PermissionAsker.PermissionAsker, {
+ *   ask: ({ title }) => Effect.as(Effect.log(title), PermissionAsker.Answer.Once())
+ * })
+ * ```
+ */
 export class PermissionAsker extends Context.Tag("@daybook/core/PermissionAsker")<PermissionAsker, Service>() {}
 
 /** Answers every question with `Unavailable`: nobody is present. */

@@ -81,5 +81,20 @@ export interface Service {
   readonly revoke: (numbers: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<SavedApproval>, PermissionStoreError>
 }
 
-/** Saved approvals, by folder. */
+/**
+ * Saved approvals, by folder.
+ *
+ * @example
+ * ```ts
+ * import { PermissionStore } from "@daybook/core"
+ * import { Effect } from "effect"
+ *
+ * // Revokes each saved approval of a folder.
+ * export const forget = Effect.fn(function* (folder: string) {
+ *   const store = yield* PermissionStore.PermissionStore
+ *   const approvals = yield* store.list(folder)
+ *   return yield* store.revoke(approvals.map(({ number }) => number))
+ * })
+ * ```
+ */
 export class PermissionStore extends Context.Tag("@daybook/core/PermissionStore")<PermissionStore, Service>() {}

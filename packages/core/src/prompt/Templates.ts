@@ -144,7 +144,20 @@ export interface Service {
   readonly problems: (location?: Location) => Effect.Effect<ReadonlyArray<TemplateProblem>>
 }
 
-/** The templates of this host, its user, and the project at a Location. */
+/**
+ * The templates of this host, its user, and the project at a Location.
+ *
+ * @example
+ * ```ts
+ * import { Templates } from "@daybook/core"
+ * import { Effect } from "effect"
+ *
+ * export const names = Effect.gen(function* () {
+ *   const templates = yield* Templates.Templates
+ *   return (yield* templates.list({ directory: process.cwd() })).map(({ name }) => name)
+ * })
+ * ```
+ */
 export class Templates extends Context.Tag("@daybook/core/Templates")<Templates, Service>() {}
 
 const Head = Schema.Struct({ description: optional(someText) }).pipe(shaped("a map"))

@@ -46,7 +46,25 @@ export interface Service {
   ) => Effect.Effect<HostRequest>
 }
 
-/** The registered request hooks; they run for every Location (RQ-50..RQ-53). */
+/**
+ * The registered request hooks; they run for every Location (RQ-50..RQ-53).
+ *
+ * @example
+ * ```ts
+ * import { HostRequests } from "@daybook/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * // Says which model each request goes to, as long as the layer lives.
+ * export const logging = Layer.scopedDiscard(
+ *   Effect.flatMap(HostRequests.HostRequests, (requests) =>
+ *     requests.register({
+ *       name: "acme",
+ *       request: (request, { model }) => Effect.as(Effect.log(model), request)
+ *     })
+ *   )
+ * )
+ * ```
+ */
 export class HostRequests extends Context.Tag("@daybook/core/HostRequests")<HostRequests, Service>() {}
 
 /** Admissions and turns wait for hooks. */

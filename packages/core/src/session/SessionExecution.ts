@@ -59,7 +59,21 @@ export interface Service {
   readonly preview: (sessionID: SessionID) => Effect.Effect<ShownRequest, RunError | ReadError>
 }
 
-/** Runs sessions in this process. Hosts use `Sessions`. */
+/**
+ * Runs sessions in this process. Hosts use `Sessions`.
+ *
+ * @example
+ * ```ts
+ * import { SessionExecution } from "@daybook/core"
+ * import { Effect } from "effect"
+ *
+ * // Stops every session that runs in this process.
+ * export const stopAll = Effect.gen(function* () {
+ *   const execution = yield* SessionExecution.SessionExecution
+ *   yield* Effect.forEach(yield* execution.active, (id) => execution.interrupt(id), { discard: true })
+ * })
+ * ```
+ */
 export class SessionExecution extends Context.Tag("@daybook/core/SessionExecution")<SessionExecution, Service>() {}
 
 /** The layer built once per Location: the runner and its services there. */

@@ -273,7 +273,22 @@ export interface Service {
   readonly remove: (sessionID: SessionID) => Effect.Effect<void, SessionNotFound | LogUnavailable>
 }
 
-/** The sessions of one database. */
+/**
+ * The sessions of one database.
+ *
+ * @example
+ * ```ts
+ * import { Sessions } from "@daybook/core"
+ * import { Effect } from "effect"
+ *
+ * // Asks the session of this folder with this title, which is created if there is none.
+ * export const ask = Effect.fn(function* (title: string, text: string) {
+ *   const sessions = yield* Sessions.Sessions
+ *   const { session } = yield* sessions.named({ title, location: { directory: process.cwd() } })
+ *   return yield* sessions.ask({ sessionID: session.id, prompt: { text } })
+ * })
+ * ```
+ */
 export class Sessions extends Context.Tag("@daybook/core/Sessions")<Sessions, Service>() {}
 
 /** The answer has a value of the JSON Schema that `output` does not decode. The prompt stays answered. */

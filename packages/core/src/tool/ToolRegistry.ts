@@ -58,7 +58,19 @@ export interface Service {
   readonly materialize: (agent: Agent, request?: RequestTools) => Effect.Effect<MaterializedTools>
 }
 
-/** The tools of one Location. */
+/**
+ * The tools of one Location.
+ *
+ * @example
+ * ```ts
+ * import { type Agent, ToolRegistry } from "@daybook/core"
+ * import { Effect } from "effect"
+ *
+ * // The tools that an agent may use now.
+ * export const toolsOf = (agent: Agent.Agent) =>
+ *   Effect.flatMap(ToolRegistry.ToolRegistry, ({ materialize }) => materialize(agent))
+ * ```
+ */
 export class ToolRegistry extends Context.Tag("@daybook/core/ToolRegistry")<ToolRegistry, Service>() {}
 
 /** Longer messages are truncated to this length. */

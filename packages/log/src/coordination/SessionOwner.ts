@@ -57,5 +57,17 @@ export interface Service {
   readonly isOwned: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
 }
 
-/** Records which process owns which session. */
+/**
+ * Records which process owns which session.
+ *
+ * @example
+ * ```ts
+ * import { type Identifiers, SessionOwner } from "@daybook/log"
+ * import { Effect } from "effect"
+ *
+ * // Whether a living process runs the session, this one or another.
+ * export const isRunning = (sessionID: Identifiers.SessionID) =>
+ *   Effect.flatMap(SessionOwner.SessionOwner, (owners) => owners.isOwned(sessionID))
+ * ```
+ */
 export class SessionOwner extends Context.Tag("@daybook/log/SessionOwner")<SessionOwner, Service>() {}

@@ -46,8 +46,16 @@ export interface Service {
 }
 
 /**
- * Generates identifiers in ascending order within one process. The time comes from the `Clock`, the rest from the
+ * * Generates identifiers in ascending order within one process. The time comes from the `Clock`, the rest from the
  * system's cryptographic random source, so that processes that share a database do not collide.
+ *
+ * @example
+ * ```ts
+ * import { Identifiers } from "@daybook/log"
+ * import { Effect } from "effect"
+ *
+ * export const fresh = Effect.flatMap(Identifiers.Identifiers, ({ session }) => session)
+ * ```
  */
 export class Identifiers extends Context.Tag("@daybook/log/Identifiers")<Identifiers, Service>() {}
 

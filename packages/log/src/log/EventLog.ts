@@ -415,5 +415,18 @@ export interface Service {
   ) => Effect.Effect<void, never, Scope.Scope>
 }
 
-/** The event log of one database. */
+/**
+ * The event log of one database.
+ *
+ * @example
+ * ```ts
+ * import { EventLog, Store } from "@daybook/log"
+ * import { Effect, Stream } from "effect"
+ *
+ * // Prints every event of every session, those of other processes too.
+ * export const printed = Effect.flatMap(EventLog.EventLog, (log) =>
+ *   Stream.runForEach(log.feed(), ({ sessionID, type }) => Effect.log(sessionID, type))
+ * ).pipe(Effect.provide(Store.layer({ filename: "daybook.sqlite" })))
+ * ```
+ */
 export class EventLog extends Context.Tag("@daybook/log/EventLog")<EventLog, Service>() {}

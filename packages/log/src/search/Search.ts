@@ -120,4 +120,20 @@ export interface Service {
   readonly progress: Effect.Effect<SearchProgress, LogUnavailable>
 }
 
+/**
+ * Searches the texts of all sessions.
+ *
+ * @example
+ * ```ts
+ * import { Search } from "@daybook/log"
+ * import { Effect } from "effect"
+ *
+ * // The sessions that contain these words, the best first.
+ * export const find = Effect.fn(function* (query: string) {
+ *   const search = yield* Search.Search
+ *   yield* search.update()
+ *   return yield* search.search({ query })
+ * })
+ * ```
+ */
 export class Search extends Context.Tag("@daybook/log/Search")<Search, Service>() {}

@@ -64,5 +64,21 @@ export interface Service {
   readonly sessions: Effect.Effect<ReadonlyArray<Session>, StoreError>
 }
 
-/** The inbox of every session. */
+/**
+ * The inbox of every session.
+ *
+ * @example
+ * ```ts
+ * import { Inbox } from "@daybook/log"
+ * import { Effect } from "effect"
+ *
+ * // The sessions with prompts that wait, and how many.
+ * export const waiting = Effect.gen(function* () {
+ *   const inbox = yield* Inbox.Inbox
+ *   return yield* Effect.forEach(yield* inbox.sessions, ({ id }) =>
+ *     Effect.map(inbox.count(id), (count) => ({ id, count }))
+ *   )
+ * })
+ * ```
+ */
 export class Inbox extends Context.Tag("@daybook/log/Inbox")<Inbox, Service>() {}

@@ -30,5 +30,17 @@ export interface Service {
   readonly dismiss: (question: QuestionRef) => Effect.Effect<void, QuestionClosed | AppendError>
 }
 
-/** Open questions, and their ends. */
+/**
+ * Open questions, and their ends.
+ *
+ * @example
+ * ```ts
+ * import { type Identifiers, QuestionStore } from "@daybook/log"
+ * import { Effect } from "effect"
+ *
+ * // The questions of a session that wait for a person.
+ * export const open = (sessionID: Identifiers.SessionID) =>
+ *   Effect.flatMap(QuestionStore.QuestionStore, (questions) => questions.open(sessionID))
+ * ```
+ */
 export class QuestionStore extends Context.Tag("@daybook/log/QuestionStore")<QuestionStore, Service>() {}

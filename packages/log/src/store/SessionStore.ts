@@ -111,7 +111,18 @@ export interface Service {
   readonly todos: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<TodoItem>, LogUnavailable>
 }
 
-/** The read side of one database. */
+/**
+ * The read side of one database.
+ *
+ * @example
+ * ```ts
+ * import { SessionStore } from "@daybook/log"
+ * import { Effect } from "effect"
+ *
+ * // The sessions whose last run a crash cut off.
+ * export const cutOff = Effect.flatMap(SessionStore.SessionStore, ({ interrupted }) => interrupted)
+ * ```
+ */
 export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<SessionStore, Service>() {}
 
 /**
