@@ -1,6 +1,6 @@
 /**
- * Compiles the code of the documentation against the packages, and runs `examples/` offline. The programs of the first guides
- * run as they are printed, with a scripted model behind real HTTP.
+ * Compiles the code of the documentation against the packages, and runs `examples/` offline. The code of the guides for
+ * embedders runs as it is printed, with a scripted model behind real HTTP.
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import {
@@ -44,8 +44,54 @@ const sources = packages.flatMap((name) => {
 const pages = ["index.md", ...readdirSync(join(root, "docs", "guides")).map((name) => join("guides", name))].map(
   (name) => join("docs", name)
 )
-/** Guides whose first block is a program that runs. */
-const guides = ["support-bot", "structured-answer", "permissions"]
+/** Guides for embedders, and the block of each that runs. */
+const guides = {
+  "support-bot": 0,
+  "structured-answer": 0,
+  permissions: 0,
+  recover: 0,
+  "follow-the-log": 1,
+  "compare-models": 0,
+  "test-your-agent": 0
+}
+/** Programs that use what a guide exports, or that make what it needs. */
+const users = {
+  "use-recover": `import { Sessions } from "@daybook/embedded"
+    import { Console, Effect } from "effect"
+    import { resuming, review } from "./recover.js"
+    const program = Effect.gen(function* () {
+      const sessions = yield* Sessions.Sessions
+      const { id } = yield* sessions.create({ location: { directory: process.cwd() } })
+      yield* sessions.prompt({ sessionID: id, prompt: { text: "Are you there?" }, resume: false })
+      yield* review
+      yield* Console.log((yield* sessions.waiting).length)
+    })
+    await Effect.runPromise(Effect.provide(program, resuming))`,
+  "use-compare-models": `import { Sessions } from "@daybook/embedded"
+    import { Effect } from "effect"
+    import { both, runtime } from "./compare-models.js"
+    const asked = Effect.gen(function* () {
+      const sessions = yield* Sessions.Sessions
+      const { id } = yield* sessions.create({ location: { directory: process.cwd() } })
+      yield* sessions.ask({ sessionID: id, prompt: { text: "Which day is it?" } })
+      return id
+    })
+    const id = await Effect.runPromise(Effect.provide(asked, runtime))
+    console.log(JSON.stringify(await Effect.runPromise(both(id))))`,
+  "use-test-your-agent": `import { Daybook, RecordedModel, Sessions } from "@daybook/embedded"
+    import { Models } from "@daybook/models"
+    import { Effect, Layer, Schema } from "effect"
+    import { writeFileSync } from "node:fs"
+    const recorded = Effect.gen(function* () {
+      const sessions = yield* Sessions.Sessions
+      const { id } = yield* sessions.create({ location: { directory: process.cwd() } })
+      yield* sessions.ask({ sessionID: id, prompt: { text: "Where is my order 1042?" }, expand: false })
+      return yield* RecordedModel.record(id)
+    })
+    const runtime = Daybook.layer({ filename: ":memory:", builtins: Effect.succeed([]), projectConfig: false })
+    const fixture = await Effect.runPromise(Effect.provide(recorded, Layer.provide(runtime, Models.layer)))
+    writeFileSync("order.fixture.json", JSON.stringify(Schema.encodeSync(RecordedModel.Fixture)(fixture)))`
+}
 const blocks = [
   ...readme("README.md"),
   ...pages.flatMap(readme),
@@ -59,9 +105,10 @@ describe("the documentation", () => {
     symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
     mkdirSync(join(folder, "blocks"))
     for (const file of examples) copyFileSync(join(root, "examples", file), join(folder, file))
-    for (const name of guides) {
-      writeFileSync(join(folder, `${name}.ts`), readme(join("docs", "guides", `${name}.md`))[0] ?? "")
+    for (const [name, block] of Object.entries(guides)) {
+      writeFileSync(join(folder, `${name}.ts`), readme(join("docs", "guides", `${name}.md`))[block] ?? "")
     }
+    for (const [name, text] of Object.entries(users)) writeFileSync(join(folder, `${name}.ts`), text)
     blocks.forEach((text, index) => writeFileSync(join(folder, "blocks", `${index}.ts`), text))
     const compilerOptions = {
       strict: true,
@@ -140,6 +187,57 @@ describe("the documentation", () => {
       const input = { title: "A lamp smokes", product: "lamp", urgent: true, due: "2026-12-01T00:00:00.000Z" }
       const { env } = yield* scripted([{ tool: "structured_output", input }], [{ text: "Done." }])
       assert.strictEqual(yield* guide("structured-answer", env), "lamp, urgent, due 2026-12-01T00:00:00.000Z\n")
+    })
+  )
+
+  it.scoped("PA-9: after a crash, a waiting prompt runs", () =>
+    Effect.gen(function* () {
+      const { env, model } = yield* scripted([{ text: "Yes." }])
+      assert.strictEqual(yield* guide("use-recover", env), "0\n")
+      assert.strictEqual(model.received.length, 1)
+    })
+  )
+
+  it.scoped("PA-9: two models are asked ten times each", () =>
+    Effect.gen(function* () {
+      const { env } = yield* scripted(...Array.from({ length: 21 }, () => [{ text: "It is Monday." }]))
+      assert.strictEqual(yield* guide("use-compare-models", env), "[10,10]\n")
+    })
+  )
+
+  it.scoped("PA-9: a recorded session is the model of a test, which fails if the application asks something else", () =>
+    Effect.gen(function* () {
+      const { env } = yield* scripted([{ text: "It left the warehouse on Monday." }])
+      yield* guide("use-test-your-agent", env)
+      const vitest = join(root, "node_modules", "vitest", "vitest.mjs")
+      const test = (text: string) => {
+        writeFileSync(join(folder, "agent.test.ts"), text)
+        return Effect.promise(() => run(folder, process.execPath, vitest, "run", "agent.test.ts"))
+      }
+      const text = readFileSync(join(folder, "test-your-agent.ts"), "utf8")
+      assert.match(yield* test(text), /1 passed/)
+      const failed = yield* Effect.flip(Effect.sandbox(test(text.replace("order 1042?", "order 1043?"))))
+      assert.include(String(failed), "asks something else than was recorded")
+    })
+  )
+
+  it.scoped("PA-9: a consumer sends a mail about each answer", () =>
+    Effect.gen(function* () {
+      const { env } = yield* scripted([{ text: "It left." }], [{ text: "Yes." }])
+      // Both write to the same database.
+      yield* guide("support-bot", env)
+      yield* guide("use-recover", env)
+      const mail = yield* Effect.promise(async () => {
+        const child = spawn(process.execPath, ["follow-the-log.js"], { cwd: folder })
+        const ended = new Promise((resolve) => child.once("close", resolve))
+        for await (const line of createInterface(child.stdout)) {
+          child.kill("SIGTERM")
+          await ended
+          return line
+        }
+        throw new Error("the consumer ended")
+      })
+      assert.match(mail, /^mail \d+ about ses_/)
     })
   )
 

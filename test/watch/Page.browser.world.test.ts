@@ -229,9 +229,11 @@ describe.skipIf(lacks("chromium"))("the page", () => {
         assert.isBelow(yield* fromEnd(), 2)
         yield* append(here, one, ...many(40, 2))
         yield* act(() => page.getByText("command 41", { exact: true }).waitFor({ state: "visible" }))
+        const scroller = yield* act(() => page.waitForSelector("#scroller"))
         yield* act(() =>
           page.waitForFunction(
-            "(s => s.scrollHeight - s.scrollTop - s.clientHeight < 2)(document.getElementById('scroller'))"
+            (scroller) => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 2,
+            scroller
           )
         )
         yield* act(() => page.getByRole("region", { name: "Commands" }).focus())

@@ -302,10 +302,24 @@ export interface Options {
   readonly giveUpAfter?: Duration.DurationInput
 }
 
-/** The sessions of one server. */
+/** What `DaybookClient` offers. */
+export interface DaybookClientService extends Verbs, Streams.Streams, Machine {}
+
+/**
+ * The sessions of one server.
+ *
+ * @example
+ * ```ts
+ * import { DaybookClient } from "@daybook/client"
+ * import { Effect } from "effect"
+ *
+ * // The sessions of the server, last used first.
+ * export const listed = Effect.flatMap(DaybookClient, (daybook) => daybook.list())
+ * ```
+ */
 export class DaybookClient extends Context.Tag("@daybook/client/DaybookClient")<
   DaybookClient,
-  Verbs & Streams.Streams & Machine
+  DaybookClientService
 >() {}
 
 /** A client on the given way to send requests. */

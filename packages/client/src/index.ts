@@ -5,7 +5,14 @@
  */
 export { ConnectionError, ServerUnreachable, UnexpectedAnswer } from "./ClientError.ts"
 export * as Consumer from "./Consumer.ts"
-export { DaybookClient, layer, make, type Options, type StatsScope } from "./DaybookClient.ts"
+export {
+  DaybookClient,
+  type DaybookClientService,
+  layer,
+  make,
+  type Options,
+  type StatsScope
+} from "./DaybookClient.ts"
 export type { Item } from "./Streams.ts"
 export { shellTypes } from "@daybook/log/events/LiveShellEvents"
 export type { FollowOptions } from "./Streams.ts"

@@ -39,24 +39,35 @@ export interface ExporterOptions {
   readonly before?: SafeFilesOptions["before"]
 }
 
-/** Keeps the files of one store under one root. */
-export class Exporter extends Context.Tag("@daybook/files/Exporter")<
-  Exporter,
-  {
-    /** Brings all files to the end of the log and restores deleted or changed files. */
-    readonly catchUp: Effect.Effect<Exported, ExportError>
-    /** Brings one session's files to the end of its log, whatever the exporter's cursor is. */
-    readonly exportSession: (sessionID: string) => Effect.Effect<void, ExportError | SessionNotFound>
-    /** Renders one session or all again, compares every byte, and rewrites what differs. */
-    readonly rebuild: (sessionID?: string) => Effect.Effect<Exported, ExportError | SessionNotFound>
-    /** Waits until the files reflect this position. Returns at once while the exporter fails: no run waits for it. */
-    readonly reached: (position: number) => Effect.Effect<void>
-    readonly position: Effect.Effect<number, ExportError>
-    readonly follow: Effect.Effect<never>
-    /** Subscribes to findings until the scope closes; the newest 1,024 are kept. Each is also logged. */
-    readonly findings: Effect.Effect<Queue.Dequeue<Finding>, never, Scope.Scope>
-  }
->() {
+/** What `Exporter` offers. */
+export interface ExporterService {
+  /** Brings all files to the end of the log and restores deleted or changed files. */
+  readonly catchUp: Effect.Effect<Exported, ExportError>
+  /** Brings one session's files to the end of its log, whatever the exporter's cursor is. */
+  readonly exportSession: (sessionID: string) => Effect.Effect<void, ExportError | SessionNotFound>
+  /** Renders one session or all again, compares every byte, and rewrites what differs. */
+  readonly rebuild: (sessionID?: string) => Effect.Effect<Exported, ExportError | SessionNotFound>
+  /** Waits until the files reflect this position. Returns at once while the exporter fails: no run waits for it. */
+  readonly reached: (position: number) => Effect.Effect<void>
+  readonly position: Effect.Effect<number, ExportError>
+  readonly follow: Effect.Effect<never>
+  /** Subscribes to findings until the scope closes; the newest 1,024 are kept. Each is also logged. */
+  readonly findings: Effect.Effect<Queue.Dequeue<Finding>, never, Scope.Scope>
+}
+
+/**
+ * Keeps the files of one store under one root.
+ *
+ * @example
+ * ```ts
+ * import { Exporter } from "@daybook/files"
+ * import { Effect } from "effect"
+ *
+ * // Brings all files to the end of the log.
+ * export const caughtUp = Effect.flatMap(Exporter, ({ catchUp }) => catchUp)
+ * ```
+ */
+export class Exporter extends Context.Tag("@daybook/files/Exporter")<Exporter, ExporterService>() {
   /** An exporter over one root. Fails with `RootBusy` if another process has the root. It writes only on request. */
   static layer(
     options: ExporterOptions

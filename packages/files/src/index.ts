@@ -4,7 +4,7 @@
  * @module @daybook/files
  */
 export * from "./layout/Errors.ts"
-export { Exporter, type ExporterOptions } from "./Exporter.ts"
+export { Exporter, type ExporterOptions, type ExporterService } from "./Exporter.ts"
 export * as ExporterThread from "./ExporterThread.ts"
 export { follower, type FollowerState } from "./record/LedgerFile.ts"
 export * from "./layout/Layout.ts"

@@ -20,22 +20,37 @@ export type { McpResource } from "./Connection.ts"
 export type { StartOptions } from "./StartFolder.ts"
 export type { McpStatus } from "./OfferedTools.ts"
 
-/** The configured MCP servers. Their tools are registered with `HostTools`, which runs the calls. */
-export class Mcp extends Context.Tag("@daybook/mcp/Mcp")<
-  Mcp,
-  {
-    /** Waits until every server has connected or failed, at most 10 seconds (MC-7). */
-    readonly ready: Effect.Effect<void>
-    /** The status of every enabled server, sorted by name; contains no secrets (MC-38). */
-    readonly status: Effect.Effect<ReadonlyArray<McpStatus>>
-    /** The status now and after every change. */
-    readonly changes: Stream.Stream<ReadonlyArray<McpStatus>>
-    /** The first 1,000 resources that a server lists (MC-30). */
-    readonly listResources: (server: string) => Effect.Effect<ReadonlyArray<McpResource>, McpError>
-    /** One resource, bounded (MC-31). Waits for a server that is still connecting. */
-    readonly readResource: (server: string, uri: string) => Effect.Effect<ReadonlyArray<ToolContent>, McpError>
-  }
->() {}
+/** What `Mcp` offers. */
+export interface Service {
+  /** Waits until every server has connected or failed, at most 10 seconds (MC-7). */
+  readonly ready: Effect.Effect<void>
+  /** The status of every enabled server, sorted by name; contains no secrets (MC-38). */
+  readonly status: Effect.Effect<ReadonlyArray<McpStatus>>
+  /** The status now and after every change. */
+  readonly changes: Stream.Stream<ReadonlyArray<McpStatus>>
+  /** The first 1,000 resources that a server lists (MC-30). */
+  readonly listResources: (server: string) => Effect.Effect<ReadonlyArray<McpResource>, McpError>
+  /** One resource, bounded (MC-31). Waits for a server that is still connecting. */
+  readonly readResource: (server: string, uri: string) => Effect.Effect<ReadonlyArray<ToolContent>, McpError>
+}
+
+/**
+ * The configured MCP servers. Their tools are registered with `HostTools`, which runs the calls.
+ *
+ * @example
+ * ```ts
+ * import { Mcp } from "@daybook/mcp"
+ * import { Effect } from "effect"
+ *
+ * // How the configured servers are, once each has connected or failed.
+ * export const status = Effect.gen(function* () {
+ *   const mcp = yield* Mcp.Mcp
+ *   yield* mcp.ready
+ *   return yield* mcp.status
+ * })
+ * ```
+ */
+export class Mcp extends Context.Tag("@daybook/mcp/Mcp")<Mcp, Service>() {}
 
 const lostServer = (server: string, tool: string): string =>
   `MCP server "${server}" was lost and is being connected again; nothing was done. Call "${tool}" again later, or ` +

@@ -34,10 +34,15 @@ export const pieces = (text: string): ReadonlyArray<string> => text.match(split)
 /** Maximum pieces in the cache. */
 const rememberedPieces = 10_000
 
+/** Bundlers accept that an optional package is absent if its import has a handler. */
+const absent = (cause: unknown): never => {
+  throw cause
+}
+
 const load = async (): Promise<(text: string) => number> => {
   const [{ BytePairEncodingCore }, vocabulary] = await Promise.all([
-    import("gpt-tokenizer/BytePairEncodingCore"),
-    import("gpt-tokenizer/bpeRanks/o200k_base")
+    import("gpt-tokenizer/BytePairEncodingCore").catch(absent),
+    import("gpt-tokenizer/bpeRanks/o200k_base").catch(absent)
   ])
   const core = new BytePairEncodingCore({
     bytePairRankDecoder: vocabulary.default,

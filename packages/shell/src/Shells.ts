@@ -70,49 +70,65 @@ export type CreateError = InvalidOption | ShellLimit | TransportFailed | ShellRe
 
 export type CheckpointError = ShellNotFound | ShellClosed | ShellCheckpoints.CheckpointError
 
-/** Opens live shells and runs commands in them. */
-export class Shells extends Context.Tag("@daybook/shell/Shells")<
-  Shells,
-  {
-    /** Opens a shell and returns its id (seed 001). */
-    readonly create: (options: CreateOptions, host?: HostOptions) => Effect.Effect<string, CreateError>
-    /** Runs a command and waits for its end, in the order of the calls. Interruption stops all that it started. */
-    readonly exec: (
-      id: string,
-      command: string,
-      options?: ExecOptions
-    ) => Effect.Effect<ExecResult, ShellNotFound | OpenShell.ExecError>
-    /** Commands that run while their caller does something else. */
-    readonly background: Background.Background
-    /** Closes a shell, and ends its running command; false if it is not open. */
-    readonly destroy: (id: string) => Effect.Effect<boolean>
-    /** Waits until the shell is closed, and says why. */
-    readonly closed: (id: string) => Effect.Effect<CloseReason, ShellNotFound>
-    /** Stores the state of the shell's workspace, after the commands before. */
-    readonly checkpoint: (id: string, label?: string) => Effect.Effect<Checkpointed, CheckpointError>
-    /** The checkpoints of a shell, the newest first; the last 50 are kept until the shell closes. */
-    readonly checkpoints: (id: string) => Effect.Effect<ReadonlyArray<Checkpoint>, CheckpointError>
-    /**
-     * The workspace is as it was at a checkpoint; at the most recent one by default, except those that a restore made. Files that
-     * are ignored stay. If it fails, the error names the checkpoint of the state before.
-     */
-    readonly restore: (id: string, checkpointID?: string) => Effect.Effect<Restored, CheckpointError>
-    /** The working folder of an open shell, which is not for anybody to read: it may contain a secret. */
-    readonly folder: (id: string) => Effect.Effect<string | undefined>
-    /** The open shells in the order of their opening. */
-    readonly list: Effect.Effect<ReadonlyArray<ListedShell>>
-    /** How many shells are open or being opened: now, and after each change. */
-    readonly count: Subscribable.Subscribable<number>
-    /** The facts from now on. A reader that is 1,024 facts behind misses the oldest. */
-    readonly events: Stream.Stream<ShellRecord.ShellFact>
-    /** A part of a whole output, by the handle in its result: 65,536 bytes from the beginning by default. */
-    readonly output: (
-      handle: string,
-      stream: OutputStore.OutputStream,
-      options?: { readonly offset?: number; readonly limit?: number }
-    ) => Effect.Effect<OutputStore.OutputPage, OutputStore.OutputNotFound>
-  }
->() {}
+/** What `Shells` offers. */
+export interface Service {
+  /** Opens a shell and returns its id (seed 001). */
+  readonly create: (options: CreateOptions, host?: HostOptions) => Effect.Effect<string, CreateError>
+  /** Runs a command and waits for its end, in the order of the calls. Interruption stops all that it started. */
+  readonly exec: (
+    id: string,
+    command: string,
+    options?: ExecOptions
+  ) => Effect.Effect<ExecResult, ShellNotFound | OpenShell.ExecError>
+  /** Commands that run while their caller does something else. */
+  readonly background: Background.Background
+  /** Closes a shell, and ends its running command; false if it is not open. */
+  readonly destroy: (id: string) => Effect.Effect<boolean>
+  /** Waits until the shell is closed, and says why. */
+  readonly closed: (id: string) => Effect.Effect<CloseReason, ShellNotFound>
+  /** Stores the state of the shell's workspace, after the commands before. */
+  readonly checkpoint: (id: string, label?: string) => Effect.Effect<Checkpointed, CheckpointError>
+  /** The checkpoints of a shell, the newest first; the last 50 are kept until the shell closes. */
+  readonly checkpoints: (id: string) => Effect.Effect<ReadonlyArray<Checkpoint>, CheckpointError>
+  /**
+   * The workspace is as it was at a checkpoint; at the most recent one by default, except those that a restore made. Files that
+   * are ignored stay. If it fails, the error names the checkpoint of the state before.
+   */
+  readonly restore: (id: string, checkpointID?: string) => Effect.Effect<Restored, CheckpointError>
+  /** The working folder of an open shell, which is not for anybody to read: it may contain a secret. */
+  readonly folder: (id: string) => Effect.Effect<string | undefined>
+  /** The open shells in the order of their opening. */
+  readonly list: Effect.Effect<ReadonlyArray<ListedShell>>
+  /** How many shells are open or being opened: now, and after each change. */
+  readonly count: Subscribable.Subscribable<number>
+  /** The facts from now on. A reader that is 1,024 facts behind misses the oldest. */
+  readonly events: Stream.Stream<ShellRecord.ShellFact>
+  /** A part of a whole output, by the handle in its result: 65,536 bytes from the beginning by default. */
+  readonly output: (
+    handle: string,
+    stream: OutputStore.OutputStream,
+    options?: { readonly offset?: number; readonly limit?: number }
+  ) => Effect.Effect<OutputStore.OutputPage, OutputStore.OutputNotFound>
+}
+
+/**
+ * Opens live shells and runs commands in them.
+ *
+ * @example
+ * ```ts
+ * import { Shells } from "@daybook/shell"
+ * import { Effect } from "effect"
+ *
+ * // Two commands in one shell: the second runs where the first went.
+ * export const twice = Effect.gen(function* () {
+ *   const shells = yield* Shells.Shells
+ *   const id = yield* shells.create({ target: { transport: "local", cwd: "/tmp" } })
+ *   yield* shells.exec(id, "cd /tmp")
+ *   return yield* shells.exec(id, "pwd")
+ * })
+ * ```
+ */
+export class Shells extends Context.Tag("@daybook/shell/Shells")<Shells, Service>() {}
 
 const make = Effect.fnUntraced(function* (settings: ShellSettings) {
   const record = yield* ShellRecord.ShellRecord

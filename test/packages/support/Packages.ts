@@ -104,10 +104,15 @@ export const pack = async (folder: string, which = packages): Promise<ReadonlyAr
   return names.trim().split("\n")
 }
 
-/** Unpacks the tarballs of a folder into the `node_modules` of another. */
-export const unpack = async (from: string, tarballs: ReadonlyArray<string>, folder: string): Promise<void> => {
+/** Unpacks the tarballs of a folder, of every package or the given ones, into the `node_modules` of another. */
+export const unpack = async (
+  from: string,
+  tarballs: ReadonlyArray<string>,
+  folder: string,
+  which = packages
+): Promise<void> => {
   for (const [index, tarball] of tarballs.entries()) {
-    const to = join(folder, "node_modules", "@daybook", packages[index] ?? "")
+    const to = join(folder, "node_modules", "@daybook", which[index] ?? "")
     mkdirSync(to, { recursive: true })
     await run(folder, "tar", "-xzf", join(from, tarball), "-C", to, "--strip-components=1")
   }
@@ -120,6 +125,12 @@ const namesIn = (folder: string): ReadonlyArray<string> =>
 
 const isEffect = (name: string): boolean => name === "effect" || name.startsWith("@effect/")
 
+/** Types that no package of Daybook depends on; an application has those of Node. */
+const isOthersTypes = (name: string): boolean =>
+  name.startsWith("@types/") &&
+  name !== "@types/node" &&
+  !packages.some((own) => name in (manifest(join(root, "packages", own)).dependencies ?? {}))
+
 /**
  * Links third-party packages into a folder, one by one: `effect` and `@effect/*` from the `node_modules` of a line of
  * versions, the others from the repository. `without` names packages that the application leaves out.
@@ -131,7 +142,7 @@ export const link = (folder: string, line: string, without: ReadonlyArray<string
     ...namesIn(line).flatMap((name) => (isEffect(name) ? [[line, name] as const] : []))
   ]
   for (const [from, name] of all) {
-    if (without.includes(name)) continue
+    if (without.includes(name) || isOthersTypes(name)) continue
     const to = join(folder, "node_modules", name)
     mkdirSync(dirname(to), { recursive: true })
     symlinkSync(join(from, name), to)

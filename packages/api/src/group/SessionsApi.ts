@@ -1,4 +1,4 @@
-/** Sessions: their state, changes of it, and what they hold and showed the model. Spec: HT-1 in specs/http.md. */
+/** Reads and changes the state of sessions, and reads what a session holds and what the model was shown of it. Spec: HT-1 in specs/http.md. */
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"

@@ -126,7 +126,7 @@ export const resume = verb({
   words: "[SESSION]",
   details: [
     "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere. " +
-      "It runs at least one turn. A tool call that was running when its process died is never run again; the model is told."
+      "It runs at least one turn. If a process died during a tool call, the model is told that the call was cut off, and the call is never run again."
   ],
   given: {
     session: Flags.optional("SESSION"),

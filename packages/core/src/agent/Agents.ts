@@ -122,17 +122,30 @@ const makeAgentFiles = ({ agents = [], projectConfig = true, trust, userFolder }
   })
 }
 
-/** The agents of this host, its user, and the project at a Location. */
-export class Agents extends Context.Tag("@daybook/core/Agents")<
-  Agents,
-  {
-    /** Returns the agent with this name (default: `build`). With a Location, includes its project's agents. */
-    readonly get: (name: string | undefined, location?: Location) => Effect.Effect<Agent, AgentNotFound>
-    readonly list: (location?: Location) => Effect.Effect<ReadonlyArray<Agent>>
-    /** Files that are unusable or only partly usable. */
-    readonly problems: (location?: Location) => Effect.Effect<ReadonlyArray<AgentProblem>>
-  }
->() {}
+/** What `Agents` offers. */
+export interface Service {
+  /** Returns the agent with this name (default: `build`). With a Location, includes its project's agents. */
+  readonly get: (name: string | undefined, location?: Location) => Effect.Effect<Agent, AgentNotFound>
+  readonly list: (location?: Location) => Effect.Effect<ReadonlyArray<Agent>>
+  /** Files that are unusable or only partly usable. */
+  readonly problems: (location?: Location) => Effect.Effect<ReadonlyArray<AgentProblem>>
+}
+
+/**
+ * The agents of this host, its user, and the project at a Location.
+ *
+ * @example
+ * ```ts
+ * import { Agents } from "@daybook/core"
+ * import { Effect } from "effect"
+ *
+ * export const names = Effect.gen(function* () {
+ *   const agents = yield* Agents.Agents
+ *   return (yield* agents.list({ directory: process.cwd() })).map(({ name }) => name)
+ * })
+ * ```
+ */
+export class Agents extends Context.Tag("@daybook/core/Agents")<Agents, Service>() {}
 
 const make = (options: AgentFilesOptions, trust: Trust): Context.Tag.Service<typeof Agents> => {
   const look = makeAgentFiles({ ...options, trust })

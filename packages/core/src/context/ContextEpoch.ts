@@ -120,7 +120,7 @@ const make = Effect.gen(function* () {
         const fresh = replace(observed, stored.snapshot)
         // Until every source can be read again, the old baseline and the later updates stay (EP-8).
         if (fresh._tag === "Blocked") return fromStore(stored)
-        // The fresh baseline contains the updates told in the meantime, so they are no longer shown after it.
+        // The fresh baseline contains every update that the model was told since the old one, so no update is shown again after it.
         return yield* rendered(fresh, Math.max(stored.compactedSeq, stored.toldSeq), stored)
       })
     ),

@@ -88,18 +88,18 @@ const makeEnvironment = (directory: string): ContextSource =>
     update: (_, here) => `You work ${place(here)} now. ${paths}`
   })
 
+/** What `HostContext` offers. */
+export interface HostContextService {
+  /**
+   * Adds a source until the scope closes; then sessions that were told its text are told that it is gone. A duplicate
+   * key is a defect: two parts of the host disagree.
+   */
+  readonly register: (source: ContextSource) => Effect.Effect<void, never, Scope.Scope>
+  readonly sources: Effect.Effect<ReadonlyArray<ContextSource>>
+}
+
 /** Sources of the host, for every Location. They are removed when their scope closes. */
-export class HostContext extends Context.Tag("@daybook/core/HostContext")<
-  HostContext,
-  {
-    /**
-     * Adds a source until the scope closes; then sessions that were told its text are told that it is gone. A duplicate
-     * key is a defect: two parts of the host disagree.
-     */
-    readonly register: (source: ContextSource) => Effect.Effect<void, never, Scope.Scope>
-    readonly sources: Effect.Effect<ReadonlyArray<ContextSource>>
-  }
->() {}
+export class HostContext extends Context.Tag("@daybook/core/HostContext")<HostContext, HostContextService>() {}
 
 const isSourceKey = Schema.is(SourceKey)
 
@@ -126,14 +126,41 @@ const makeSources = (reserved: ReadonlyArray<ContextSource> = []): Context.Tag.S
 /** A registry that starts without host sources. */
 export const layerHost = Layer.sync(HostContext, () => makeSources())
 
+/**
+ * Registers sources as long as the layer lives.
+ *
+ * @example
+ * ```ts
+ * import { ContextRegistry, SystemContext } from "@daybook/core"
+ * import { Effect, Schema } from "effect"
+ *
+ * export const sources = ContextRegistry.layerSources([
+ *   SystemContext.source({
+ *     key: "shop/hours",
+ *     schema: Schema.String,
+ *     load: () => Effect.succeed(SystemContext.available("9 to 5")),
+ *     baseline: (hours) => `The shop is open from ${hours}.`,
+ *     update: (_, hours) => `The shop is open from ${hours} now.`
+ *   })
+ * ])
+ * ```
+ */
+export const layerSources = (sources: ReadonlyArray<ContextSource>): Layer.Layer<never, never, HostContext> =>
+  Layer.scopedDiscard(
+    Effect.flatMap(HostContext, ({ register }) => Effect.forEach(sources, register, { discard: true }))
+  )
+
+/** What `ContextRegistry` offers. */
+export interface ContextRegistryService {
+  readonly register: (source: ContextSource) => Effect.Effect<void, never, Scope.Scope>
+  /** Reads all sources concurrently, for one turn. */
+  readonly observe: (turn: ContextTurn) => Effect.Effect<Observed>
+}
+
 /** The context sources of the current Location (CX-10). */
 export class ContextRegistry extends Context.Tag("@daybook/core/ContextRegistry")<
   ContextRegistry,
-  {
-    readonly register: (source: ContextSource) => Effect.Effect<void, never, Scope.Scope>
-    /** Reads all sources concurrently, for one turn. */
-    readonly observe: (turn: ContextTurn) => Effect.Effect<Observed>
-  }
+  ContextRegistryService
 >() {}
 
 /** A source that takes longer counts as failed. */

@@ -76,17 +76,17 @@ export interface ResolvedModel {
   readonly model: LanguageModel.Service
 }
 
+/** What `ModelResolver` offers. */
+export interface Service {
+  /** Returns the model for a session's reference, or the default model without one. Its requests use the settings. */
+  readonly resolve: (
+    ref: ModelRef | undefined,
+    settings?: RequestSettings
+  ) => Effect.Effect<ResolvedModel, ModelResolutionError>
+}
+
 /** Resolves the models of sessions: the one service that a host must provide. */
-export class ModelResolver extends Context.Tag("@daybook/core/ModelResolver")<
-  ModelResolver,
-  {
-    /** Returns the model for a session's reference, or the default model without one. Its requests use the settings. */
-    readonly resolve: (
-      ref: ModelRef | undefined,
-      settings?: RequestSettings
-    ) => Effect.Effect<ResolvedModel, ModelResolutionError>
-  }
->() {}
+export class ModelResolver extends Context.Tag("@daybook/core/ModelResolver")<ModelResolver, Service>() {}
 
 /** The same models with the host's prices, by `provider/model`. */
 export const withPrices = (

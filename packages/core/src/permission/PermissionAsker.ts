@@ -46,14 +46,27 @@ export type Answer = Data.TaggedEnum<{
 /** Makes and matches answers: `Answer.Once()`, `Answer.Correct({ message })`. */
 export const Answer = Data.taggedEnum<Answer>()
 
-/** Answers permission questions, for a person; see `Options.permissionAsker`. */
-export class PermissionAsker extends Context.Tag("@daybook/core/PermissionAsker")<
-  PermissionAsker,
-  {
-    /** Waits for the answer. Interruption withdraws the question. One question at a time per session. */
-    readonly ask: (request: PermissionRequest) => Effect.Effect<Answer>
-  }
->() {}
+/** What `PermissionAsker` offers. */
+export interface Service {
+  /** Waits for the answer. Interruption withdraws the question. One question at a time per session. */
+  readonly ask: (request: PermissionRequest) => Effect.Effect<Answer>
+}
+
+/**
+ * Answers permission questions, for a person; see `Options.permissionAsker`.
+ *
+ * @example
+ * ```ts
+ * import { PermissionAsker } from "@daybook/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * // Allows each call once, and prints its title.
+ * export const printing = Layer.succeed(PermissionAsker.PermissionAsker, {
+ *   ask: ({ title }) => Effect.as(Effect.log(title), PermissionAsker.Answer.Once())
+ * })
+ * ```
+ */
+export class PermissionAsker extends Context.Tag("@daybook/core/PermissionAsker")<PermissionAsker, Service>() {}
 
 /** Answers every question with `Unavailable`: nobody is present. */
 export const layerHeadless: Layer.Layer<PermissionAsker> = Layer.succeed(PermissionAsker, {

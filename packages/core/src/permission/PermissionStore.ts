@@ -52,36 +52,49 @@ export type SavedApproval = typeof SavedApproval.Type
 /** A session's event about a decision, or about a revoked approval. */
 export type PermissionEvent = EventOfType<"session.next.permission.decided" | "session.next.permission.revoked">
 
-/** Saved approvals, by folder. */
-export class PermissionStore extends Context.Tag("@daybook/core/PermissionStore")<
-  PermissionStore,
-  {
-    /** The valid approvals of the folder at this path now, oldest first; with `permission`, only its own. */
-    readonly list: (
-      folder: string,
-      permission?: string
-    ) => Effect.Effect<ReadonlyArray<SavedApproval>, PermissionStoreError>
-    /** The approvals of all folders, including missing folders and revoked approvals, oldest first. */
-    readonly listAll: Effect.Effect<ReadonlyArray<SavedApproval>, PermissionStoreError>
-    /** Adds approvals; existing ones do not change. Returns the valid approvals for what was saved. */
-    readonly save: (
-      folder: string,
-      approvals: ReadonlyArray<Approval>,
-      source: ApprovalSource
-    ) => Effect.Effect<ReadonlyArray<SavedApproval>, PermissionStoreError>
-    /** Counts one use of each approval; written at most once a minute. */
-    readonly used: (numbers: ReadonlyArray<number>) => Effect.Effect<void, PermissionStoreError>
-    /** The latest decisions of the sessions in a folder, or in all folders, oldest first. */
-    readonly decisions: (options: {
-      readonly folder?: string
-      readonly limit: number
-    }) => Effect.Effect<ReadonlyArray<PermissionEvent>, PermissionStoreError>
-    /**
-     * Revokes approvals, immediately and in every process. Returns the approvals that were valid until now. Each is recorded as
-     * an event in its session, unless the session was removed.
-     */
-    readonly revoke: (
-      numbers: ReadonlyArray<number>
-    ) => Effect.Effect<ReadonlyArray<SavedApproval>, PermissionStoreError>
-  }
->() {}
+/** What `PermissionStore` offers. */
+export interface Service {
+  /** The valid approvals of the folder at this path now, oldest first; with `permission`, only its own. */
+  readonly list: (
+    folder: string,
+    permission?: string
+  ) => Effect.Effect<ReadonlyArray<SavedApproval>, PermissionStoreError>
+  /** The approvals of all folders, including missing folders and revoked approvals, oldest first. */
+  readonly listAll: Effect.Effect<ReadonlyArray<SavedApproval>, PermissionStoreError>
+  /** Adds approvals; existing ones do not change. Returns the valid approvals for what was saved. */
+  readonly save: (
+    folder: string,
+    approvals: ReadonlyArray<Approval>,
+    source: ApprovalSource
+  ) => Effect.Effect<ReadonlyArray<SavedApproval>, PermissionStoreError>
+  /** Counts one use of each approval; written at most once a minute. */
+  readonly used: (numbers: ReadonlyArray<number>) => Effect.Effect<void, PermissionStoreError>
+  /** The latest decisions of the sessions in a folder, or in all folders, oldest first. */
+  readonly decisions: (options: {
+    readonly folder?: string
+    readonly limit: number
+  }) => Effect.Effect<ReadonlyArray<PermissionEvent>, PermissionStoreError>
+  /**
+   * Revokes approvals, immediately and in every process. Returns the approvals that were valid until now. Each is recorded as
+   * an event in its session, unless the session was removed.
+   */
+  readonly revoke: (numbers: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<SavedApproval>, PermissionStoreError>
+}
+
+/**
+ * Saved approvals, by folder.
+ *
+ * @example
+ * ```ts
+ * import { PermissionStore } from "@daybook/core"
+ * import { Effect } from "effect"
+ *
+ * // Revokes each saved approval of a folder.
+ * export const forget = Effect.fn(function* (folder: string) {
+ *   const store = yield* PermissionStore.PermissionStore
+ *   const approvals = yield* store.list(folder)
+ *   return yield* store.revoke(approvals.map(({ number }) => number))
+ * })
+ * ```
+ */
+export class PermissionStore extends Context.Tag("@daybook/core/PermissionStore")<PermissionStore, Service>() {}

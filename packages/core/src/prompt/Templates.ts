@@ -137,15 +137,28 @@ export interface TemplateOptions {
   readonly projectConfig?: boolean | undefined
 }
 
-/** The templates of this host, its user, and the project at a Location. */
-export class Templates extends Context.Tag("@daybook/core/Templates")<
-  Templates,
-  {
-    readonly find: (name: string, location?: Location) => Effect.Effect<Template, TemplateNotFound>
-    readonly list: (location?: Location) => Effect.Effect<ReadonlyArray<Template>>
-    readonly problems: (location?: Location) => Effect.Effect<ReadonlyArray<TemplateProblem>>
-  }
->() {}
+/** What `Templates` offers. */
+export interface Service {
+  readonly find: (name: string, location?: Location) => Effect.Effect<Template, TemplateNotFound>
+  readonly list: (location?: Location) => Effect.Effect<ReadonlyArray<Template>>
+  readonly problems: (location?: Location) => Effect.Effect<ReadonlyArray<TemplateProblem>>
+}
+
+/**
+ * The templates of this host, its user, and the project at a Location.
+ *
+ * @example
+ * ```ts
+ * import { Templates } from "@daybook/core"
+ * import { Effect } from "effect"
+ *
+ * export const names = Effect.gen(function* () {
+ *   const templates = yield* Templates.Templates
+ *   return (yield* templates.list({ directory: process.cwd() })).map(({ name }) => name)
+ * })
+ * ```
+ */
+export class Templates extends Context.Tag("@daybook/core/Templates")<Templates, Service>() {}
 
 const Head = Schema.Struct({ description: optional(someText) }).pipe(shaped("a map"))
 

@@ -29,25 +29,43 @@ export interface RequestHook {
   ) => Effect.Effect<HostRequest, unknown>
 }
 
-/** The registered request hooks; they run for every Location (RQ-50..RQ-53). */
-export class HostRequests extends Context.Tag("@daybook/core/HostRequests")<
-  HostRequests,
-  {
-    /** Adds a hook until the scope closes. Hooks run in registration order. */
-    readonly register: (hook: RequestHook) => Effect.Effect<void, never, Scope.Scope>
-    /** Whether a hook reads prompts. */
-    readonly readsPrompts: () => boolean
-    readonly onPrompt: (
-      session: Session,
-      prompt: PromptInput,
-      expansion: Expansion | undefined
-    ) => Effect.Effect<Expansion | undefined>
-    readonly onRequest: (
-      request: HostRequest,
-      turn: { readonly sessionID: SessionID; readonly agent: Agent; readonly model: ModelInfo }
-    ) => Effect.Effect<HostRequest>
-  }
->() {}
+/** What `HostRequests` offers. */
+export interface Service {
+  /** Adds a hook until the scope closes. Hooks run in registration order. */
+  readonly register: (hook: RequestHook) => Effect.Effect<void, never, Scope.Scope>
+  /** Whether a hook reads prompts. */
+  readonly readsPrompts: () => boolean
+  readonly onPrompt: (
+    session: Session,
+    prompt: PromptInput,
+    expansion: Expansion | undefined
+  ) => Effect.Effect<Expansion | undefined>
+  readonly onRequest: (
+    request: HostRequest,
+    turn: { readonly sessionID: SessionID; readonly agent: Agent; readonly model: ModelInfo }
+  ) => Effect.Effect<HostRequest>
+}
+
+/**
+ * The registered request hooks; they run for every Location (RQ-50..RQ-53).
+ *
+ * @example
+ * ```ts
+ * import { HostRequests } from "@daybook/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * // Says which model each request goes to, as long as the layer lives.
+ * export const logging = Layer.scopedDiscard(
+ *   Effect.flatMap(HostRequests.HostRequests, (requests) =>
+ *     requests.register({
+ *       name: "acme",
+ *       request: (request, { model }) => Effect.as(Effect.log(model), request)
+ *     })
+ *   )
+ * )
+ * ```
+ */
+export class HostRequests extends Context.Tag("@daybook/core/HostRequests")<HostRequests, Service>() {}
 
 /** Admissions and turns wait for hooks. */
 const hookLimit = "10 seconds"

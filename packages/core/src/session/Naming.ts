@@ -67,18 +67,18 @@ export interface NamingOptions {
   readonly budget: Budget
 }
 
+/** What `Naming` offers. */
+export interface Service {
+  /** An activity of the session begins: the session will be named after it, unless it has a name. */
+  readonly expect: (session: Session) => void
+  /** The activity ended: starts to name the session, and returns at once. */
+  readonly begin: (sessionID: SessionID, how: "completed" | "stopped") => Effect.Effect<void>
+  /** Waits until the session that was expected to be named has been named, or could not be. */
+  readonly settled: (sessionID: SessionID) => Effect.Effect<void>
+}
+
 /** Names sessions. */
-export class Naming extends Context.Tag("@daybook/core/Naming")<
-  Naming,
-  {
-    /** An activity of the session begins: the session will be named after it, unless it has a name. */
-    readonly expect: (session: Session) => void
-    /** The activity ended: starts to name the session, and returns at once. */
-    readonly begin: (sessionID: SessionID, how: "completed" | "stopped") => Effect.Effect<void>
-    /** Waits until the session that was expected to be named has been named, or could not be. */
-    readonly settled: (sessionID: SessionID) => Effect.Effect<void>
-  }
->() {}
+export class Naming extends Context.Tag("@daybook/core/Naming")<Naming, Service>() {}
 
 /** Output tokens of the request; models that reason first need more than a title. */
 const maxOutputTokens = 1_024

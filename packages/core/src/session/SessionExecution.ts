@@ -28,41 +28,53 @@ import { Naming } from "./Naming.ts"
 /** How long an unused Location keeps its services. */
 const idleLocation = "10 minutes"
 
-/** Runs sessions in this process. Hosts use `Sessions`. */
-export class SessionExecution extends Context.Tag("@daybook/core/SessionExecution")<
-  SessionExecution,
-  {
-    /** Sessions that run in this process. */
-    readonly active: Effect.Effect<ReadonlyArray<SessionID>>
-    /** An explicit run: joins the active one, or starts one with at least one provider turn. */
-    readonly resume: (sessionID: SessionID) => Effect.Effect<void, RunError>
-    /** Looks for new inputs. Returns immediately. */
-    readonly wake: (sessionID: SessionID) => Effect.Effect<void>
-    /**
-     * Ends the session's work here, or asks the process that owns it, and waits for settlement. Idle: no-op. With an
-     * activity, ends only that one, and waiting inputs continue after it; no-op if it does not run.
-     */
-    readonly interrupt: (sessionID: SessionID, activityID?: ActivityID) => Effect.Effect<void, LogUnavailable>
-    /**
-     * Owns the session, settles what a dead process left, and then does this. Nothing of the session runs meanwhile. Fails
-     * with `SessionBusy` if it runs, here or in another process.
-     */
-    readonly atRest: <A, E>(
-      sessionID: SessionID,
-      work: (owner: OwnerToken) => Effect.Effect<A, E>
-    ) => Effect.Effect<A, E | SessionBusy | SessionNotFound | StoreError | AppendError>
-    /** Settles what a dead process left, and runs nothing; true if there was something to settle. */
-    readonly settle: (sessionID: SessionID) => Effect.Effect<boolean, SessionNotFound | StoreError | AppendError>
-    /** Waits until nothing runs for the session in this process. */
-    readonly settled: (sessionID: SessionID) => Effect.Effect<void>
-    /** From now on until the scope closes: why the session's last drain failed, unless it succeeded or still runs. */
-    readonly lastFailure: (sessionID: SessionID) => Effect.Effect<() => RunError | undefined, never, Scope.Scope>
-    /** The request that a turn would start with now. */
-    readonly preview: (sessionID: SessionID) => Effect.Effect<ShownRequest, RunError | ReadError>
-  }
->() {}
+/** What `SessionExecution` offers. */
+export interface Service {
+  /** Sessions that run in this process. */
+  readonly active: Effect.Effect<ReadonlyArray<SessionID>>
+  /** An explicit run: joins the active one, or starts one with at least one provider turn. */
+  readonly resume: (sessionID: SessionID) => Effect.Effect<void, RunError>
+  /** Looks for new inputs. Returns immediately. */
+  readonly wake: (sessionID: SessionID) => Effect.Effect<void>
+  /**
+   * Ends the session's work here, or asks the process that owns it, and waits for settlement. Idle: no-op. With an
+   * activity, ends only that one, and waiting inputs continue after it; no-op if it does not run.
+   */
+  readonly interrupt: (sessionID: SessionID, activityID?: ActivityID) => Effect.Effect<void, LogUnavailable>
+  /**
+   * Owns the session, settles what a dead process left, and then does this. Nothing of the session runs meanwhile. Fails
+   * with `SessionBusy` if it runs, here or in another process.
+   */
+  readonly atRest: <A, E>(
+    sessionID: SessionID,
+    work: (owner: OwnerToken) => Effect.Effect<A, E>
+  ) => Effect.Effect<A, E | SessionBusy | SessionNotFound | StoreError | AppendError>
+  /** Settles what a dead process left, and runs nothing; true if there was something to settle. */
+  readonly settle: (sessionID: SessionID) => Effect.Effect<boolean, SessionNotFound | StoreError | AppendError>
+  /** Waits until nothing runs for the session in this process. */
+  readonly settled: (sessionID: SessionID) => Effect.Effect<void>
+  /** From now on until the scope closes: why the session's last drain failed, unless it succeeded or still runs. */
+  readonly lastFailure: (sessionID: SessionID) => Effect.Effect<() => RunError | undefined, never, Scope.Scope>
+  /** The request that a turn would start with now. */
+  readonly preview: (sessionID: SessionID) => Effect.Effect<ShownRequest, RunError | ReadError>
+}
 
-type Service = SessionExecution["Type"]
+/**
+ * Runs sessions in this process. Hosts use `Sessions`.
+ *
+ * @example
+ * ```ts
+ * import { SessionExecution } from "@daybook/core"
+ * import { Effect } from "effect"
+ *
+ * // Stops every session that runs in this process.
+ * export const stopAll = Effect.gen(function* () {
+ *   const execution = yield* SessionExecution.SessionExecution
+ *   yield* Effect.forEach(yield* execution.active, (id) => execution.interrupt(id), { discard: true })
+ * })
+ * ```
+ */
+export class SessionExecution extends Context.Tag("@daybook/core/SessionExecution")<SessionExecution, Service>() {}
 
 /** The layer built once per Location: the runner and its services there. */
 export type LocationLayer<E, R> = Layer.Layer<SessionRunner, E, R | CurrentLocation>

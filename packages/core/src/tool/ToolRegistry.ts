@@ -50,16 +50,28 @@ export interface RequestTools {
 const turnedOff = (name: string, overrides: Readonly<Record<string, boolean>>): boolean =>
   Object.entries(overrides).findLast(([pattern]) => matches(pattern, name))?.[1] === false
 
-/** The tools of one Location. */
-export class ToolRegistry extends Context.Tag("@daybook/core/ToolRegistry")<
-  ToolRegistry,
-  {
-    /** Adds tools until the scope closes, which uncovers the tools below (TO-15). */
-    readonly register: ToolOverlay["register"]
-    /** The tools that an agent may use now: no tool that a rule denies for `*` or that the request turns off. */
-    readonly materialize: (agent: Agent, request?: RequestTools) => Effect.Effect<MaterializedTools>
-  }
->() {}
+/** What `ToolRegistry` offers. */
+export interface Service {
+  /** Adds tools until the scope closes, which uncovers the tools below (TO-15). */
+  readonly register: ToolOverlay["register"]
+  /** The tools that an agent may use now: no tool that a rule denies for `*` or that the request turns off. */
+  readonly materialize: (agent: Agent, request?: RequestTools) => Effect.Effect<MaterializedTools>
+}
+
+/**
+ * The tools of one Location.
+ *
+ * @example
+ * ```ts
+ * import { type Agent, ToolRegistry } from "@daybook/core"
+ * import { Effect } from "effect"
+ *
+ * // The tools that an agent may use now.
+ * export const toolsOf = (agent: Agent.Agent) =>
+ *   Effect.flatMap(ToolRegistry.ToolRegistry, ({ materialize }) => materialize(agent))
+ * ```
+ */
+export class ToolRegistry extends Context.Tag("@daybook/core/ToolRegistry")<ToolRegistry, Service>() {}
 
 /** Longer messages are truncated to this length. */
 const maximumMessage = 8_000

@@ -149,22 +149,22 @@ export interface Self {
   readonly id: string
 }
 
-export class Discord extends Context.Tag("@daybook/discord/Discord")<
-  Discord,
-  {
-    readonly self: Self
-    readonly request: <A, I>(request: Request, answer: Schema.Schema<A, I>) => Effect.Effect<A, DiscordError>
-    readonly send: (request: Request) => Effect.Effect<void, DiscordError>
-    /** Connects to the gateway, and waits until it is ready. */
-    readonly open: Effect.Effect<void, DiscordError>
-    /** Events in the order of the gateway, from the first connection on. */
-    readonly packets: Queue.Dequeue<Packets.Packet>
-    /** What the bot may do in a channel. Waits for the guilds, which Discord announces after `READY`. */
-    readonly permissions: (channel: string) => Effect.Effect<bigint, DiscordError>
-    /** Fails when the connection is lost for good. */
-    readonly closed: Effect.Effect<never, DiscordError>
-  }
->() {}
+/** What `Discord` offers. */
+export interface Service {
+  readonly self: Self
+  readonly request: <A, I>(request: Request, answer: Schema.Schema<A, I>) => Effect.Effect<A, DiscordError>
+  readonly send: (request: Request) => Effect.Effect<void, DiscordError>
+  /** Connects to the gateway, and waits until it is ready. */
+  readonly open: Effect.Effect<void, DiscordError>
+  /** Events in the order of the gateway, from the first connection on. */
+  readonly packets: Queue.Dequeue<Packets.Packet>
+  /** What the bot may do in a channel. Waits for the guilds, which Discord announces after `READY`. */
+  readonly permissions: (channel: string) => Effect.Effect<bigint, DiscordError>
+  /** Fails when the connection is lost for good. */
+  readonly closed: Effect.Effect<never, DiscordError>
+}
+
+export class Discord extends Context.Tag("@daybook/discord/Discord")<Discord, Service>() {}
 
 export interface Options {
   readonly token: Redacted.Redacted

@@ -58,21 +58,21 @@ export const Swept = Schema.Struct({
 })
 export type Swept = typeof Swept.Type
 
-export class BlobStore extends Context.Tag("@daybook/formats/BlobStore")<
-  BlobStore,
-  {
-    /** Stores the bytes durably, unless they are there, and marks the blob as used now. */
-    readonly put: (bytes: Uint8Array) => Effect.Effect<BlobHash, StorageFailed>
-    /** The verified bytes; none if the blob is missing. */
-    readonly get: (hash: BlobHash) => Effect.Effect<Option.Option<Uint8Array>, BlobDamaged | StorageFailed>
-    readonly list: Effect.Effect<ReadonlyArray<BlobHash>, StorageFailed>
-    /**
-     * Deletes the blobs that are not in use and were last put longer ago than `age`. A log that is being written puts
-     * its blobs first: `age` must exceed the time from there to its line, and the time that `inUse` took to read.
-     */
-    readonly sweep: (inUse: ReadonlySet<BlobHash>, age: Duration.Duration) => Effect.Effect<Swept, StorageFailed>
-  }
->() {}
+/** What `BlobStore` offers. */
+export interface Service {
+  /** Stores the bytes durably, unless they are there, and marks the blob as used now. */
+  readonly put: (bytes: Uint8Array) => Effect.Effect<BlobHash, StorageFailed>
+  /** The verified bytes; none if the blob is missing. */
+  readonly get: (hash: BlobHash) => Effect.Effect<Option.Option<Uint8Array>, BlobDamaged | StorageFailed>
+  readonly list: Effect.Effect<ReadonlyArray<BlobHash>, StorageFailed>
+  /**
+   * Deletes the blobs that are not in use and were last put longer ago than `age`. A log that is being written puts
+   * its blobs first: `age` must exceed the time from there to its line, and the time that `inUse` took to read.
+   */
+  readonly sweep: (inUse: ReadonlySet<BlobHash>, age: Duration.Duration) => Effect.Effect<Swept, StorageFailed>
+}
+
+export class BlobStore extends Context.Tag("@daybook/formats/BlobStore")<BlobStore, Service>() {}
 
 // Blobs in memory: for tests, and for sessions that are not kept.
 

@@ -123,42 +123,42 @@ export interface SessionWriter {
   readonly error: Effect.Effect<Option.Option<StorageFailed>>
 }
 
-export class SessionStorage extends Context.Tag("@daybook/formats/SessionStorage")<
-  SessionStorage,
-  {
-    /** Creates the folder and its parents, for this user only. An existing folder stays as it is. */
-    readonly ensureDir: (path: string) => Effect.Effect<void, StorageFailed>
-    readonly exists: (path: string) => Effect.Effect<boolean, StorageFailed>
-    readonly stat: (path: string) => Effect.Effect<FileStat, FileMissing | StorageFailed>
-    /** The names of the folder's files, sorted; none if the folder does not exist. Hidden files are omitted. */
-    readonly listFiles: (folder: string) => Effect.Effect<ReadonlyArray<string>, StorageFailed>
-    /** The names of the folder's folders, sorted; none if the folder does not exist. Hidden folders are omitted. */
-    readonly listDirs: (folder: string) => Effect.Effect<ReadonlyArray<string>, StorageFailed>
-    /** The whole text. For small files: the text is held in memory. */
-    readonly readText: (path: string) => Effect.Effect<string, FileMissing | StorageFailed>
-    /** What `stat` says of each file, and its first bytes. Read together: an effect each costs as much as a file. */
-    readonly readStarts: (paths: ReadonlyArray<string>, bytes: number) => Effect.Effect<ReadonlyArray<Start>>
-    /** The bytes of the file, in pieces. */
-    readonly readBytes: (path: string) => Stream.Stream<Uint8Array, FileMissing | StorageFailed>
-    /** Replaces the file by the text, atomically (FM-72): a reader sees the old or the new content. */
-    readonly writeText: (path: string, text: string) => Effect.Effect<void, StorageFailed>
-    /**
-     * Replaces the file by the lines, each with a newline, as `writeText` does. The file's bytes from the offset `tail`
-     * on follow the lines, also those that another program appends meanwhile (FM-422).
-     */
-    readonly writeLines: (path: string, lines: Iterable<string>, tail?: number) => Effect.Effect<void, StorageFailed>
-    /** Copies the file, byte for byte and durably, to a name that no file has, such as `log.jsonl.v1.bak` (FM-421). */
-    readonly backUp: (path: string, label: string) => Effect.Effect<string, FileMissing | StorageFailed>
-    /** Renames a file or folder; a file or an empty folder at the new path is replaced by its like. */
-    readonly rename: (from: string, to: string) => Effect.Effect<void, FileMissing | StorageFailed>
-    /** Removes the file if it exists. */
-    readonly unlink: (path: string) => Effect.Effect<void, StorageFailed>
-    /**
-     * Opens the file for appending, and creates it if it is absent. If its last line has no newline, the first write
-     * ends that line first, so that records never share a line (FM-73).
-     */
-    readonly openWriter: (path: string) => Effect.Effect<SessionWriter, StorageFailed, Scope.Scope>
-    /** Allows this scope alone to write the file. `SessionLocked` if another scope or process may (FM-74). */
-    readonly lock: (path: string) => Effect.Effect<void, SessionLocked | StorageFailed, Scope.Scope>
-  }
->() {}
+/** What `SessionStorage` offers. */
+export interface Service {
+  /** Creates the folder and its parents, for this user only. An existing folder stays as it is. */
+  readonly ensureDir: (path: string) => Effect.Effect<void, StorageFailed>
+  readonly exists: (path: string) => Effect.Effect<boolean, StorageFailed>
+  readonly stat: (path: string) => Effect.Effect<FileStat, FileMissing | StorageFailed>
+  /** The names of the folder's files, sorted; none if the folder does not exist. Hidden files are omitted. */
+  readonly listFiles: (folder: string) => Effect.Effect<ReadonlyArray<string>, StorageFailed>
+  /** The names of the folder's folders, sorted; none if the folder does not exist. Hidden folders are omitted. */
+  readonly listDirs: (folder: string) => Effect.Effect<ReadonlyArray<string>, StorageFailed>
+  /** The whole text. For small files: the text is held in memory. */
+  readonly readText: (path: string) => Effect.Effect<string, FileMissing | StorageFailed>
+  /** What `stat` says of each file, and its first bytes. Read together: an effect each costs as much as a file. */
+  readonly readStarts: (paths: ReadonlyArray<string>, bytes: number) => Effect.Effect<ReadonlyArray<Start>>
+  /** The bytes of the file, in pieces. */
+  readonly readBytes: (path: string) => Stream.Stream<Uint8Array, FileMissing | StorageFailed>
+  /** Replaces the file by the text, atomically (FM-72): a reader sees the old or the new content. */
+  readonly writeText: (path: string, text: string) => Effect.Effect<void, StorageFailed>
+  /**
+   * Replaces the file by the lines, each with a newline, as `writeText` does. The file's bytes from the offset `tail`
+   * on follow the lines, also those that another program appends meanwhile (FM-422).
+   */
+  readonly writeLines: (path: string, lines: Iterable<string>, tail?: number) => Effect.Effect<void, StorageFailed>
+  /** Copies the file, byte for byte and durably, to a name that no file has, such as `log.jsonl.v1.bak` (FM-421). */
+  readonly backUp: (path: string, label: string) => Effect.Effect<string, FileMissing | StorageFailed>
+  /** Renames a file or folder; a file or an empty folder at the new path is replaced by its like. */
+  readonly rename: (from: string, to: string) => Effect.Effect<void, FileMissing | StorageFailed>
+  /** Removes the file if it exists. */
+  readonly unlink: (path: string) => Effect.Effect<void, StorageFailed>
+  /**
+   * Opens the file for appending, and creates it if it is absent. If its last line has no newline, the first write
+   * ends that line first, so that records never share a line (FM-73).
+   */
+  readonly openWriter: (path: string) => Effect.Effect<SessionWriter, StorageFailed, Scope.Scope>
+  /** Allows this scope alone to write the file. `SessionLocked` if another scope or process may (FM-74). */
+  readonly lock: (path: string) => Effect.Effect<void, SessionLocked | StorageFailed, Scope.Scope>
+}
+
+export class SessionStorage extends Context.Tag("@daybook/formats/SessionStorage")<SessionStorage, Service>() {}

@@ -57,19 +57,19 @@ export type ThreadList = typeof ThreadList.Type
 
 type IdError = InvalidThreadID | ThreadNotFound | ThreadUnreadable | StorageFailed
 
-export class ThreadStore extends Context.Tag("@daybook/formats/ThreadStore")<
-  ThreadStore,
-  {
-    /** Creates a folder with an empty `session.jsonl` and `metadata.json` under a new ULID. */
-    readonly create: (options: NewThread) => Effect.Effect<ThreadMetadata, StorageFailed>
-    /** The metadata as the file has it. An id that is not a ULID fails before any path is built. */
-    readonly get: (id: string) => Effect.Effect<ThreadMetadata, IdError>
-    /** All threads, by their last message. Reads metadata only. */
-    readonly list: Effect.Effect<ThreadList, StorageFailed>
-    /** Opens a thread for writing. Scopes of this process share it; another process gets `SessionLocked`. */
-    readonly open: (id: string) => Effect.Effect<Thread.Thread, IdError | FileMissing | SessionLocked, Scope.Scope>
-  }
->() {}
+/** What `ThreadStore` offers. */
+export interface Service {
+  /** Creates a folder with an empty `session.jsonl` and `metadata.json` under a new ULID. */
+  readonly create: (options: NewThread) => Effect.Effect<ThreadMetadata, StorageFailed>
+  /** The metadata as the file has it. An id that is not a ULID fails before any path is built. */
+  readonly get: (id: string) => Effect.Effect<ThreadMetadata, IdError>
+  /** All threads, by their last message. Reads metadata only. */
+  readonly list: Effect.Effect<ThreadList, StorageFailed>
+  /** Opens a thread for writing. Scopes of this process share it; another process gets `SessionLocked`. */
+  readonly open: (id: string) => Effect.Effect<Thread.Thread, IdError | FileMissing | SessionLocked, Scope.Scope>
+}
+
+export class ThreadStore extends Context.Tag("@daybook/formats/ThreadStore")<ThreadStore, Service>() {}
 
 const byLastMessage = Order.combine(
   Order.reverse(Order.mapInput(Order.number, ({ lastMessageAt }: ThreadMetadata) => Date.parse(lastMessageAt))),

@@ -29,33 +29,45 @@ export interface Ownership {
   readonly stopRequested: Effect.Effect<string | undefined, OwnerLost>
 }
 
-/** Records which process owns which session. */
-export class SessionOwner extends Context.Tag("@daybook/log/SessionOwner")<
-  SessionOwner,
-  {
-    /**
-     * Owns the session until the scope closes. Waits for a living owner to finish. An implementation may keep the
-     * session for a moment after a scope that closed with a success (EX-O10).
-     */
-    readonly acquire: (sessionID: SessionID) => Effect.Effect<Ownership, LogUnavailable, Scope.Scope>
-    /** Like `acquire`, but fails once the owner is known to be alive. A silent owner is replaced after its lease. */
-    readonly acquireUnlessBusy: (
-      sessionID: SessionID
-    ) => Effect.Effect<Ownership, SessionBusy | LogUnavailable, Scope.Scope>
-    /** The owner if it is another process and not known to be gone. Returns at once: it may be alive. */
-    readonly foreign: (sessionID: SessionID) => Effect.Effect<Option.Option<OwnerToken>, LogUnavailable>
-    /** Asks this owner to stop, and waits until it, or its activity, has ended. */
-    readonly requestStop: (
-      sessionID: SessionID,
-      token: OwnerToken,
-      activityID?: string
-    ) => Effect.Effect<void, LogUnavailable>
-    /**
-     * Returns the sessions that a living process owns, including this one. Looks until each is decided: immediately if
-     * the owner is this process or is gone, at the owner's next renewal, or at the latest after a lease of silence.
-     */
-    readonly owned: (sessionIDs: ReadonlyArray<SessionID>) => Effect.Effect<ReadonlySet<SessionID>, LogUnavailable>
-    /** `owned` for one session. */
-    readonly isOwned: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
-  }
->() {}
+/** What `SessionOwner` offers. */
+export interface Service {
+  /**
+   * Owns the session until the scope closes. Waits for a living owner to finish. An implementation may keep the
+   * session for a moment after a scope that closed with a success (EX-O10).
+   */
+  readonly acquire: (sessionID: SessionID) => Effect.Effect<Ownership, LogUnavailable, Scope.Scope>
+  /** Like `acquire`, but fails once the owner is known to be alive. A silent owner is replaced after its lease. */
+  readonly acquireUnlessBusy: (
+    sessionID: SessionID
+  ) => Effect.Effect<Ownership, SessionBusy | LogUnavailable, Scope.Scope>
+  /** The owner if it is another process and not known to be gone. Returns at once: it may be alive. */
+  readonly foreign: (sessionID: SessionID) => Effect.Effect<Option.Option<OwnerToken>, LogUnavailable>
+  /** Asks this owner to stop, and waits until it, or its activity, has ended. */
+  readonly requestStop: (
+    sessionID: SessionID,
+    token: OwnerToken,
+    activityID?: string
+  ) => Effect.Effect<void, LogUnavailable>
+  /**
+   * Returns the sessions that a living process owns, including this one. Looks until each is decided: immediately if
+   * the owner is this process or is gone, at the owner's next renewal, or at the latest after a lease of silence.
+   */
+  readonly owned: (sessionIDs: ReadonlyArray<SessionID>) => Effect.Effect<ReadonlySet<SessionID>, LogUnavailable>
+  /** `owned` for one session. */
+  readonly isOwned: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
+}
+
+/**
+ * Records which process owns which session.
+ *
+ * @example
+ * ```ts
+ * import { type Identifiers, SessionOwner } from "@daybook/log"
+ * import { Effect } from "effect"
+ *
+ * // Whether a living process runs the session, this one or another.
+ * export const isRunning = (sessionID: Identifiers.SessionID) =>
+ *   Effect.flatMap(SessionOwner.SessionOwner, (owners) => owners.isOwned(sessionID))
+ * ```
+ */
+export class SessionOwner extends Context.Tag("@daybook/log/SessionOwner")<SessionOwner, Service>() {}

@@ -37,19 +37,27 @@ export type PartID = typeof PartID.Type
 export const ActivityID = identifier("act", "ActivityID")
 export type ActivityID = typeof ActivityID.Type
 
+/** What `Identifiers` offers. */
+export interface Service {
+  readonly session: Effect.Effect<SessionID>
+  readonly message: Effect.Effect<MessageID>
+  readonly part: Effect.Effect<PartID>
+  readonly activity: Effect.Effect<ActivityID>
+}
+
 /**
- * Generates identifiers in ascending order within one process. The time comes from the `Clock`, the rest from the
+ * * Generates identifiers in ascending order within one process. The time comes from the `Clock`, the rest from the
  * system's cryptographic random source, so that processes that share a database do not collide.
+ *
+ * @example
+ * ```ts
+ * import { Identifiers } from "@daybook/log"
+ * import { Effect } from "effect"
+ *
+ * export const fresh = Effect.flatMap(Identifiers.Identifiers, ({ session }) => session)
+ * ```
  */
-export class Identifiers extends Context.Tag("@daybook/log/Identifiers")<
-  Identifiers,
-  {
-    readonly session: Effect.Effect<SessionID>
-    readonly message: Effect.Effect<MessageID>
-    readonly part: Effect.Effect<PartID>
-    readonly activity: Effect.Effect<ActivityID>
-  }
->() {}
+export class Identifiers extends Context.Tag("@daybook/log/Identifiers")<Identifiers, Service>() {}
 
 /** Random fractions from the system's source, fetched in blocks: fetching each alone costs more than an insert. */
 const fractions = (): (() => number) => {

@@ -298,122 +298,135 @@ export const FeedPage = Schema.Struct({
 })
 export type FeedPage = typeof FeedPage.Type
 
-/** The event log of one database. */
-export class EventLog extends Context.Tag("@daybook/log/EventLog")<
-  EventLog,
-  {
-    /** Names the database: eight hexadecimal digits, chosen at its creation. A copy has the same. */
-    readonly identity: string
-    /**
-     * Stores the drafts at the session's next sequence numbers, with their projections and the commit hook, in one
-     * durable transaction, and returns the stored events (EV-1). When it returns, the events survive a power cut. It is
-     * uninterruptible, so the outcome is always known, except after `LogUnavailable`.
-     */
-    readonly append: <E = never>(
-      sessionID: SessionID,
-      drafts: NonEmptyReadonlyArray<Draft>,
-      options?: AppendOptions<E>
-    ) => Effect.Effect<NonEmptyReadonlyArray<SessionEvent>, AppendError | E>
-    /**
-     * Returns the stored events with `seq > after`, ascending; reads at most `limit` rows (default and maximum 512).
-     * Unknown types are skipped. `cursor` is the last row's sequence number, the start of the next page; `hasMore` says
-     * whether rows follow. If you pass the page's `incarnation`, the next page is of the same session or fails.
-     */
-    readonly read: (options: ReadOptions) => Effect.Effect<EventPage, ReadError>
-    /**
-     * Replays the events after the cursor, then follows, without gap or repetition (TL-1). The tail stays with the
-     * incarnation it started with. It ends only by failing: with `SessionNotFound` if the session is removed.
-     */
-    readonly tail: (options: From) => Stream.Stream<SessionEvent, ReadError>
-    /** `tail` with one `ReplayComplete` at the seam between replay and following (TL-9). */
-    readonly tailMarked: (options: From) => Stream.Stream<SessionEvent | ReplayComplete, ReadError>
-    /**
-     * Replays the events of all sessions after a position, in global order, then follows. After an event at a position,
-     * no event appears at or below it, whatever processes append meanwhile, so a position is a complete cursor (LG-42).
-     * Positions may have gaps; only their order has a meaning (LG-41). If events after the position were pruned, it
-     * fails with `CursorExpired` (LG-59).
-     */
-    readonly feed: (options?: {
-      readonly after?: number | undefined
-    }) => Stream.Stream<SessionEvent, CursorAhead | CursorExpired | EventUnreadable | LogUnavailable>
-    /**
-     * Returns one page of the feed and does not follow (LG-18): the events of all sessions after a position, at most
-     * `limit` rows (default and maximum 512), the next position, and whether rows follow. A page ends before an
-     * unreadable event; a page that would start with one fails with its position. If events after the position were
-     * pruned, it fails with `CursorExpired`; with `gaps` it returns the remaining events instead; gaps show in
-     * each session's sequence numbers (LG-62).
-     */
-    readonly readFeed: (options?: {
-      readonly after?: number | undefined
-      readonly limit?: number | undefined
-      readonly gaps?: boolean | undefined
-    }) => Effect.Effect<FeedPage, CursorAhead | CursorExpired | EventUnreadable | LogUnavailable>
-    /**
-     * Registers a signal for one session, or for all sessions, until the scope closes. The returned effect waits until
-     * there may be new events or a removal since it last returned, by any process: read again. Signals merge, and may be
-     * spurious (LG-58).
-     */
-    readonly changes: (sessionID?: SessionID) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
-    /** Removed sessions after a number, in order, at most 512. Their ids may be in use again (LG-19). */
-    readonly removals: (options?: {
-      readonly after?: number | undefined
-    }) => Effect.Effect<ReadonlyArray<Removal>, LogUnavailable>
-    /** Live events of one session from now on, through a buffer of `capacity` events (default 4,096, most 65,536). */
-    readonly live: (options: {
-      readonly sessionID: SessionID
-      readonly capacity?: number | undefined
-    }) => Stream.Stream<LiveEvent, SubscriberOverflow>
-    /**
-     * `live`, already registered when this returns and until the scope closes. `soFar` holds the earlier deltas of each
-     * text that this process has in progress. Except after an overflow, no delta of any other text is missing, even if
-     * the log already holds the text's start.
-     */
-    readonly subscribe: (options: {
-      readonly sessionID: SessionID
-      readonly capacity?: number | undefined
-    }) => Effect.Effect<LiveSubscription, never, Scope.Scope>
-    /**
-     * `subscribe` without a buffer: calls what `begin` returns with each live event, in the step that publishes it, until
-     * the scope closes. For many readers that bound what they keep by themselves. Neither function may throw.
-     */
-    readonly hear: (
-      sessionID: SessionID,
-      begin: (soFar: ReadonlyArray<OpenText>) => (event: LiveEvent) => void
-    ) => Effect.Effect<void, never, Scope.Scope>
-    /** Sends a live event to the current subscribers. Nothing is stored; having no subscriber is not an error. */
-    readonly publishLive: (event: LiveEvent) => Effect.Effect<void>
-    /** The sequence number of the event with this id; undefined if the session has none. A key lookup. */
-    readonly placeOf: (sessionID: SessionID, eventID: string) => Effect.Effect<number | undefined, LogUnavailable>
-    /**
-     * The cursors in a session of this process's tails, also of those of the feed, that moved in the last ten minutes:
-     * a prune keeps what they have not read (RT-50).
-     */
-    readonly tailing: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<number>, LogUnavailable>
-    /** The latest sequence number and its incarnation: together an unambiguous cursor. */
-    readonly head: (sessionID: SessionID) => Effect.Effect<Head, SessionNotFound | LogUnavailable>
-    /** The latest sequence number; -1 for a session without events. */
-    readonly latest: (sessionID: SessionID) => Effect.Effect<number, LogUnavailable>
-    /** Replays contiguous events of one session from another log, with their ids and sequence numbers (RP-1..RP-5). */
-    readonly replay: (
-      events: ReadonlyArray<ForeignEvent>,
-      options?: ReplayOptions
-    ) => Effect.Effect<void, ReplayRefused | InvalidDurableEvent | EventRefused | LogUnavailable>
-    /** Sets the only owner whose replays the session accepts (RP-6). This is not execution ownership. */
-    readonly claimReplay: (sessionID: SessionID, ownerID: string) => Effect.Effect<void, LogUnavailable>
-    /** Deletes the session and all that belongs to it, in one transaction (EV-10). Returns whether it existed. */
-    readonly remove: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
-    /**
-     * Commits a write that changes nothing: fails when an append would, because the database is full, read-only, or
-     * locked for longer than two seconds.
-     */
-    readonly probe: Effect.Effect<void, LogUnavailable>
-    /**
-     * Calls the listener with the events of each append of this process, before the append returns, until the scope
-     * closes. Concurrent appends call listeners concurrently; positions give the order. A listener's defect is logged
-     * and isolated (EV-7); its interruption interrupts the append. The events stay stored either way.
-     */
-    readonly listen: (
-      listener: (events: ReadonlyArray<SessionEvent>) => Effect.Effect<void>
-    ) => Effect.Effect<void, never, Scope.Scope>
-  }
->() {}
+/** What `EventLog` offers. */
+export interface Service {
+  /** Names the database: eight hexadecimal digits, chosen at its creation. A copy has the same. */
+  readonly identity: string
+  /**
+   * Stores the drafts at the session's next sequence numbers, with their projections and the commit hook, in one
+   * durable transaction, and returns the stored events (EV-1). When it returns, the events survive a power cut. It is
+   * uninterruptible, so the outcome is always known, except after `LogUnavailable`.
+   */
+  readonly append: <E = never>(
+    sessionID: SessionID,
+    drafts: NonEmptyReadonlyArray<Draft>,
+    options?: AppendOptions<E>
+  ) => Effect.Effect<NonEmptyReadonlyArray<SessionEvent>, AppendError | E>
+  /**
+   * Returns the stored events with `seq > after`, ascending; reads at most `limit` rows (default and maximum 512).
+   * Unknown types are skipped. `cursor` is the last row's sequence number, the start of the next page; `hasMore` says
+   * whether rows follow. If you pass the page's `incarnation`, the next page is of the same session or fails.
+   */
+  readonly read: (options: ReadOptions) => Effect.Effect<EventPage, ReadError>
+  /**
+   * Replays the events after the cursor, then follows, without gap or repetition (TL-1). The tail stays with the
+   * incarnation it started with. It ends only by failing: with `SessionNotFound` if the session is removed.
+   */
+  readonly tail: (options: From) => Stream.Stream<SessionEvent, ReadError>
+  /** `tail` with one `ReplayComplete` at the seam between replay and following (TL-9). */
+  readonly tailMarked: (options: From) => Stream.Stream<SessionEvent | ReplayComplete, ReadError>
+  /**
+   * Replays the events of all sessions after a position, in global order, then follows. After an event at a position,
+   * no event appears at or below it, whatever processes append meanwhile, so a position is a complete cursor (LG-42).
+   * Positions may have gaps; only their order has a meaning (LG-41). If events after the position were pruned, it
+   * fails with `CursorExpired` (LG-59).
+   */
+  readonly feed: (options?: {
+    readonly after?: number | undefined
+  }) => Stream.Stream<SessionEvent, CursorAhead | CursorExpired | EventUnreadable | LogUnavailable>
+  /**
+   * Returns one page of the feed and does not follow (LG-18): the events of all sessions after a position, at most
+   * `limit` rows (default and maximum 512), the next position, and whether rows follow. A page ends before an
+   * unreadable event; a page that would start with one fails with its position. If events after the position were
+   * pruned, it fails with `CursorExpired`; with `gaps` it returns the remaining events instead; gaps show in
+   * each session's sequence numbers (LG-62).
+   */
+  readonly readFeed: (options?: {
+    readonly after?: number | undefined
+    readonly limit?: number | undefined
+    readonly gaps?: boolean | undefined
+  }) => Effect.Effect<FeedPage, CursorAhead | CursorExpired | EventUnreadable | LogUnavailable>
+  /**
+   * Registers a signal for one session, or for all sessions, until the scope closes. The returned effect waits until
+   * there may be new events or a removal since it last returned, by any process: read again. Signals merge, and may be
+   * spurious (LG-58).
+   */
+  readonly changes: (sessionID?: SessionID) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
+  /** Removed sessions after a number, in order, at most 512. Their ids may be in use again (LG-19). */
+  readonly removals: (options?: {
+    readonly after?: number | undefined
+  }) => Effect.Effect<ReadonlyArray<Removal>, LogUnavailable>
+  /** Live events of one session from now on, through a buffer of `capacity` events (default 4,096, most 65,536). */
+  readonly live: (options: {
+    readonly sessionID: SessionID
+    readonly capacity?: number | undefined
+  }) => Stream.Stream<LiveEvent, SubscriberOverflow>
+  /**
+   * `live`, already registered when this returns and until the scope closes. `soFar` holds the earlier deltas of each
+   * text that this process has in progress. Except after an overflow, no delta of any other text is missing, even if
+   * the log already holds the text's start.
+   */
+  readonly subscribe: (options: {
+    readonly sessionID: SessionID
+    readonly capacity?: number | undefined
+  }) => Effect.Effect<LiveSubscription, never, Scope.Scope>
+  /**
+   * `subscribe` without a buffer: calls what `begin` returns with each live event, in the step that publishes it, until
+   * the scope closes. For many readers that bound what they keep by themselves. Neither function may throw.
+   */
+  readonly hear: (
+    sessionID: SessionID,
+    begin: (soFar: ReadonlyArray<OpenText>) => (event: LiveEvent) => void
+  ) => Effect.Effect<void, never, Scope.Scope>
+  /** Sends a live event to the current subscribers. Nothing is stored; having no subscriber is not an error. */
+  readonly publishLive: (event: LiveEvent) => Effect.Effect<void>
+  /** The sequence number of the event with this id; undefined if the session has none. A key lookup. */
+  readonly placeOf: (sessionID: SessionID, eventID: string) => Effect.Effect<number | undefined, LogUnavailable>
+  /**
+   * The cursors in a session of this process's tails, also of those of the feed, that moved in the last ten minutes:
+   * a prune keeps what they have not read (RT-50).
+   */
+  readonly tailing: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<number>, LogUnavailable>
+  /** The latest sequence number and its incarnation: together an unambiguous cursor. */
+  readonly head: (sessionID: SessionID) => Effect.Effect<Head, SessionNotFound | LogUnavailable>
+  /** The latest sequence number; -1 for a session without events. */
+  readonly latest: (sessionID: SessionID) => Effect.Effect<number, LogUnavailable>
+  /** Replays contiguous events of one session from another log, with their ids and sequence numbers (RP-1..RP-5). */
+  readonly replay: (
+    events: ReadonlyArray<ForeignEvent>,
+    options?: ReplayOptions
+  ) => Effect.Effect<void, ReplayRefused | InvalidDurableEvent | EventRefused | LogUnavailable>
+  /** Sets the only owner whose replays the session accepts (RP-6). This is not execution ownership. */
+  readonly claimReplay: (sessionID: SessionID, ownerID: string) => Effect.Effect<void, LogUnavailable>
+  /** Deletes the session and all that belongs to it, in one transaction (EV-10). Returns whether it existed. */
+  readonly remove: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
+  /**
+   * Commits a write that changes nothing: fails when an append would, because the database is full, read-only, or
+   * locked for longer than two seconds.
+   */
+  readonly probe: Effect.Effect<void, LogUnavailable>
+  /**
+   * Calls the listener with the events of each append of this process, before the append returns, until the scope
+   * closes. Concurrent appends call listeners concurrently; positions give the order. A listener's defect is logged
+   * and isolated (EV-7); its interruption interrupts the append. The events stay stored either way.
+   */
+  readonly listen: (
+    listener: (events: ReadonlyArray<SessionEvent>) => Effect.Effect<void>
+  ) => Effect.Effect<void, never, Scope.Scope>
+}
+
+/**
+ * The event log of one database.
+ *
+ * @example
+ * ```ts
+ * import { EventLog, Store } from "@daybook/log"
+ * import { Effect, Stream } from "effect"
+ *
+ * // Prints every event of every session, those of other processes too.
+ * export const printed = Effect.flatMap(EventLog.EventLog, (log) =>
+ *   Stream.runForEach(log.feed(), ({ sessionID, type }) => Effect.log(sessionID, type))
+ * ).pipe(Effect.provide(Store.layer({ filename: "daybook.sqlite" })))
+ * ```
+ */
+export class EventLog extends Context.Tag("@daybook/log/EventLog")<EventLog, Service>() {}

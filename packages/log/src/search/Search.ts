@@ -104,20 +104,36 @@ export interface UpdateOptions {
   readonly onProgress?: (progress: SearchProgress) => Effect.Effect<void>
 }
 
-export class Search extends Context.Tag("@daybook/log/Search")<
-  Search,
-  {
-    /**
-     * One page of the sessions whose indexed texts match, the best first (SE-40). `InvalidInput` says what is wrong with
-     * the query or the cursor; `LogUnavailable`: the log or the index cannot be read.
-     */
-    readonly search: (options: SearchOptions) => Effect.Effect<SearchPage, InvalidInput | LogUnavailable>
-    /** The prompts of people, the newest first, without repetitions in a row (SE-50). */
-    readonly prompts: (options?: PromptsOptions) => Effect.Effect<PromptsPage, InvalidInput | LogUnavailable>
-    /** Indexes what the log has and the index has not (SE-3). Several processes may do so at once. */
-    readonly update: (options?: UpdateOptions) => Effect.Effect<SearchProgress, LogUnavailable>
-    /** Empties the index and builds it again from the log (SE-5). */
-    readonly rebuild: (options?: UpdateOptions) => Effect.Effect<SearchProgress, LogUnavailable>
-    readonly progress: Effect.Effect<SearchProgress, LogUnavailable>
-  }
->() {}
+/** What `Search` offers. */
+export interface Service {
+  /**
+   * One page of the sessions whose indexed texts match, the best first (SE-40). `InvalidInput` says what is wrong with
+   * the query or the cursor; `LogUnavailable`: the log or the index cannot be read.
+   */
+  readonly search: (options: SearchOptions) => Effect.Effect<SearchPage, InvalidInput | LogUnavailable>
+  /** The prompts of people, the newest first, without repetitions in a row (SE-50). */
+  readonly prompts: (options?: PromptsOptions) => Effect.Effect<PromptsPage, InvalidInput | LogUnavailable>
+  /** Indexes what the log has and the index has not (SE-3). Several processes may do so at once. */
+  readonly update: (options?: UpdateOptions) => Effect.Effect<SearchProgress, LogUnavailable>
+  /** Empties the index and builds it again from the log (SE-5). */
+  readonly rebuild: (options?: UpdateOptions) => Effect.Effect<SearchProgress, LogUnavailable>
+  readonly progress: Effect.Effect<SearchProgress, LogUnavailable>
+}
+
+/**
+ * Searches the texts of all sessions.
+ *
+ * @example
+ * ```ts
+ * import { Search } from "@daybook/log"
+ * import { Effect } from "effect"
+ *
+ * // The sessions that contain these words, the best first.
+ * export const find = Effect.fn(function* (query: string) {
+ *   const search = yield* Search.Search
+ *   yield* search.update()
+ *   return yield* search.search({ query })
+ * })
+ * ```
+ */
+export class Search extends Context.Tag("@daybook/log/Search")<Search, Service>() {}

@@ -35,34 +35,50 @@ export interface WaitingOptions {
   readonly through?: number
 }
 
-/** The inbox of every session. */
-export class Inbox extends Context.Tag("@daybook/log/Inbox")<
-  Inbox,
-  {
-    /** What an admission under this id looks up, in one read. */
-    readonly prospect: (
-      sessionID: SessionID,
-      messageID: MessageID
-    ) => Effect.Effect<Prospect, SessionNotFound | LogUnavailable>
-    /** The receipt of an exact earlier admission; undefined if the id is unused. Compares prompts only. */
-    readonly receipt: (admission: Admission) => Effect.Effect<Input | undefined, PromptConflictError | StoreError>
-    /**
-     * Stores the prompt as a waiting input. Counts the inbox in the same transaction, so that concurrent admissions
-     * never exceed `limit`. If another caller admitted the id meanwhile, returns that receipt or fails with the
-     * conflict.
-     */
-    readonly admit: (
-      admission: Admission,
-      options: { readonly limit: number }
-    ) => Effect.Effect<Input, ImportUnfinished | PromptConflictError | InboxFullError | StoreError | AppendError>
-    /** Takes a waiting input out of the inbox. A promotion and a withdrawal of one input never both succeed. */
-    readonly withdraw: (sessionID: SessionID, messageID: MessageID) => Effect.Effect<void, NotWaiting | AppendError>
-    /** The input with this id, of any session: waiting, promoted or withdrawn. */
-    readonly get: (messageID: MessageID) => Effect.Effect<Input | undefined, StoreError>
-    readonly waiting: (sessionID: SessionID, options: WaitingOptions) => Effect.Effect<ReadonlyArray<Input>, StoreError>
-    readonly count: (sessionID: SessionID) => Effect.Effect<number, LogUnavailable>
-    readonly hasWork: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
-    /** The sessions with waiting inputs, in id order. */
-    readonly sessions: Effect.Effect<ReadonlyArray<Session>, StoreError>
-  }
->() {}
+/** What `Inbox` offers. */
+export interface Service {
+  /** What an admission under this id looks up, in one read. */
+  readonly prospect: (
+    sessionID: SessionID,
+    messageID: MessageID
+  ) => Effect.Effect<Prospect, SessionNotFound | LogUnavailable>
+  /** The receipt of an exact earlier admission; undefined if the id is unused. Compares prompts only. */
+  readonly receipt: (admission: Admission) => Effect.Effect<Input | undefined, PromptConflictError | StoreError>
+  /**
+   * Stores the prompt as a waiting input. Counts the inbox in the same transaction, so that concurrent admissions
+   * never exceed `limit`. If another caller admitted the id meanwhile, returns that receipt or fails with the
+   * conflict.
+   */
+  readonly admit: (
+    admission: Admission,
+    options: { readonly limit: number }
+  ) => Effect.Effect<Input, ImportUnfinished | PromptConflictError | InboxFullError | StoreError | AppendError>
+  /** Takes a waiting input out of the inbox. A promotion and a withdrawal of one input never both succeed. */
+  readonly withdraw: (sessionID: SessionID, messageID: MessageID) => Effect.Effect<void, NotWaiting | AppendError>
+  /** The input with this id, of any session: waiting, promoted or withdrawn. */
+  readonly get: (messageID: MessageID) => Effect.Effect<Input | undefined, StoreError>
+  readonly waiting: (sessionID: SessionID, options: WaitingOptions) => Effect.Effect<ReadonlyArray<Input>, StoreError>
+  readonly count: (sessionID: SessionID) => Effect.Effect<number, LogUnavailable>
+  readonly hasWork: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
+  /** The sessions with waiting inputs, in id order. */
+  readonly sessions: Effect.Effect<ReadonlyArray<Session>, StoreError>
+}
+
+/**
+ * The inbox of every session.
+ *
+ * @example
+ * ```ts
+ * import { Inbox } from "@daybook/log"
+ * import { Effect } from "effect"
+ *
+ * // The sessions with prompts that wait, and how many.
+ * export const waiting = Effect.gen(function* () {
+ *   const inbox = yield* Inbox.Inbox
+ *   return yield* Effect.forEach(yield* inbox.sessions, ({ id }) =>
+ *     Effect.map(inbox.count(id), (count) => ({ id, count }))
+ *   )
+ * })
+ * ```
+ */
+export class Inbox extends Context.Tag("@daybook/log/Inbox")<Inbox, Service>() {}

@@ -60,7 +60,7 @@ const limitsOf = ({ resolve }: Resolver, { budget, model, parentID }: Session, c
     return { ...(contextTokens > 0 ? { contextTokens } : {}), ...(isConfigured ? { budget: configured } : {}) }
   })
 
-/** Sessions, their state, and changes of it. Sessions without a budget have the configured one. */
+/** Reads and changes the state of sessions. A session without a budget has the configured budget. */
 export const sessionsLayer = ({ check }: Roots, configured: Budget | undefined) => {
   const placed = ({ root }: Placement) => (root === undefined ? Effect.void : check(root))
   const checked = ({ location, placement }: CreateOptions) =>

@@ -113,16 +113,16 @@ export class ShellRecordFailed extends Schema.TaggedError<ShellRecordFailed>("@d
   }
 }
 
+/** What `ShellRecord` offers. */
+export interface Service {
+  /** The session that holds the facts; undefined if none does. */
+  readonly sessionID?: SessionID
+  /** Stores the fact durably. Texts in it must be redacted already. */
+  readonly write: (fact: ShellFact) => Effect.Effect<void, ShellRecordFailed>
+}
+
 /** Stores facts about live shells, in the order in which they are written. */
-export class ShellRecord extends Context.Tag("@daybook/shell/ShellRecord")<
-  ShellRecord,
-  {
-    /** The session that holds the facts; undefined if none does. */
-    readonly sessionID?: SessionID
-    /** Stores the fact durably. Texts in it must be redacted already. */
-    readonly write: (fact: ShellFact) => Effect.Effect<void, ShellRecordFailed>
-  }
->() {}
+export class ShellRecord extends Context.Tag("@daybook/shell/ShellRecord")<ShellRecord, Service>() {}
 
 /** Forgets every fact: live shells without a database. */
 export const none: Layer.Layer<ShellRecord> = Layer.succeed(ShellRecord, ShellRecord.of({ write: () => Effect.void }))
