@@ -157,3 +157,33 @@ it.scoped("EX-825: who waits here for a session that is handed over is told that
     assert.strictEqual(Exit.isSuccess(exit) ? exit.value._tag : undefined, "RunInterrupted")
   })
 )
+
+it.scoped("EX-821: the turns before the hand-over count for the limit of the activity", () =>
+  Effect.gen(function* () {
+    const { execution, id, one, other, slow } = yield* midTurn
+    yield* execution.leave("10 seconds")
+    yield* slow.open
+    yield* execution.left
+    yield* Effect.gen(function* () {
+      const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
+      for (let turn = 2; turn <= 25; turn += 1) yield* model.answer(calls(callParts(`c${turn}`, "slow", {})))
+      const failed = yield* Effect.flip(sessions.resume(id))
+      assert.strictEqual(failed._tag, "TurnLimitExceeded")
+      assert.strictEqual((yield* dataOf(id, "session.next.step.started")).length, 25)
+    }).pipe(Effect.provide(other))
+    assert.deepStrictEqual(yield* Effect.provide(outcomes(id), one), ["failed"])
+  })
+)
+
+it.scoped("EX-826: an interrupt between two owners stops the activity where it was left", () =>
+  Effect.gen(function* () {
+    const { execution, id, other, slow } = yield* midTurn
+    yield* execution.leave("10 seconds")
+    yield* slow.open
+    yield* execution.left
+    yield* Effect.gen(function* () {
+      yield* (yield* Sessions).interrupt(id)
+      assert.deepStrictEqual(yield* outcomes(id), ["interrupted"])
+    }).pipe(Effect.provide(other))
+  })
+)

@@ -325,6 +325,23 @@ const make = Effect.fnUntraced(function* <R>(
     report: () => Effect.void
   })
 
+  const resting = yield* makeResting
+
+  /** Between two owners, an activity is stopped where it was left. */
+  const stopHandedOver = Effect.fnUntraced(function* (sessionID: SessionID, activityID: ActivityID | undefined) {
+    if (!(yield* owners.handedOver).includes(sessionID)) return
+    const current = Effect.map(store.get(sessionID), ({ activity }) => activity?.id)
+    yield* current.pipe(
+      Effect.flatMap((id) =>
+        activityID === undefined || id === activityID ? resting.atRest(sessionID, () => Effect.void) : Effect.void
+      ),
+      // Its next owner was faster: that one is asked.
+      Effect.catchTag("SessionBusy", () => Effect.void),
+      Effect.ignoreLogged
+    )
+    if (activityID !== undefined) yield* coordinator.wake(sessionID)
+  })
+
   return SessionExecution.of({
     active: coordinator.active,
     resume: coordinator.run,
@@ -332,6 +349,7 @@ const make = Effect.fnUntraced(function* <R>(
     interrupt: Effect.fn("SessionExecution.interrupt")(function* (sessionID, activityID) {
       if (activityID === undefined) yield* stops.all(sessionID)
       else if (yield* stops.only(sessionID, activityID)) return
+      if (!departure.isLeaving()) yield* stopHandedOver(sessionID, activityID)
       const elsewhere = yield* owners.foreign(sessionID)
       if (Option.isSome(elsewhere)) yield* owners.requestStop(sessionID, elsewhere.value, activityID)
     }),
@@ -344,7 +362,7 @@ const make = Effect.fnUntraced(function* <R>(
         Effect.repeat(Schedule.spaced(lookForHandedOver)),
         Effect.zipRight(Effect.never)
       ),
-    ...(yield* makeResting),
+    ...resting,
     settled: coordinator.settled,
     lastFailure: waiters.lastFailure,
     preview: Effect.fn("SessionExecution.preview")(function* (sessionID) {
