@@ -233,6 +233,7 @@ const longestResumed = "10 seconds"
 const resumeLeft = Layer.scopedDiscard(
   Effect.gen(function* () {
     const [sessions, execution, inbox] = [yield* Sessions, yield* SessionExecution.SessionExecution, yield* Inbox]
+    yield* Effect.forkScoped(execution.takeUp(execution.wake))
     const cutOff = yield* sessions.interrupted
     const waiting = yield* sessions.waiting
     const left = new Map<SessionID, Effect.Effect<void, unknown>>()

@@ -1,7 +1,8 @@
 /** `daybook serve`: serves agents and models on sockets and over HTTP, and keeps their files current. Spec: CL-120..CL-126, CL-300. */
 import { join, resolve } from "node:path"
-import { Effect, Struct } from "effect"
+import { Duration, Effect, Struct } from "effect"
 import { canLead } from "@daybook/core/domain/Agent"
+import { SessionExecution } from "@daybook/core/session/SessionExecution"
 import { Sessions } from "@daybook/core/session/Sessions"
 import { Exporter } from "@daybook/files/Exporter"
 import { nameFrom } from "@daybook/files/layout/Layout"
@@ -40,6 +41,8 @@ interface Request {
   /** By its real path. */
   readonly chroot: string | undefined
   readonly http: HttpRequest | undefined
+  /** How long turns may go on after SIGTERM, in seconds. */
+  readonly drain: number
   readonly logFormat: "text" | "json"
   /** Default: info, and at a terminal, where stdout names the listeners, warning. */
   readonly logLevel: Logs.Level | undefined
@@ -180,18 +183,28 @@ const openAlone = Effect.fn("Command.serve.openAlone")(function* (place: ServeSe
   yield* Garbage.started
 })
 
-const until = <A, E, R>(opening: Effect.Effect<A, E, R>, signal: Effect.Effect<Signal.Name>) =>
+/**
+ * Serves until the signal. At SIGTERM running work is handed over to the next process; what is left after the limit is
+ * interrupted, as all work is at another signal.
+ */
+const until = <A, E, R>({ request }: ServeSetup, opening: Effect.Effect<A, E, R>, signal: Effect.Effect<Signal.Name>) =>
   Effect.gen(function* () {
-    const stopped = Effect.tap(signal, (name) => Effect.logInfo(`stopping: ${name}`))
+    const [execution, sessions] = [yield* SessionExecution, yield* Sessions]
+    const stopped = Effect.tap(signal, (name) =>
+      Effect.zipRight(
+        Effect.logInfo(`stopping: ${name}`),
+        name === "SIGTERM" ? execution.leave(Duration.seconds(request.drain)) : Effect.void
+      )
+    )
     yield* Effect.raceFirst(Effect.scoped(Effect.zipRight(opening, Effect.never)), stopped)
-    const sessions = yield* Sessions
+    yield* execution.left
     yield* Effect.forEach(yield* sessions.active, (id) => sessions.interrupt(id), { concurrency: 16, discard: true })
   })
 
 /** Serves until the signal, and returns when the files say so too. */
 const serving = (setup: ServeSetup, signal: Effect.Effect<Signal.Name>) =>
   Effect.zipRight(
-    until(open(setup), signal),
+    until(setup, open(setup), signal),
     Effect.flatMap(Exporter, (exporter) => exporter.reached(Number.MAX_SAFE_INTEGER))
   ).pipe(Effect.provide(beside(setup.place, setup.root)))
 
@@ -220,7 +233,7 @@ const run = Effect.fn("Command.serve")(function* (request: Request) {
       Effect.flatMap(Signal.first, (signal) =>
         Effect.zipRight(
           Watchdog.begin(),
-          isAlone(request) ? until(openAlone(setup), signal) : serving(setup, signal)
+          isAlone(request) ? until(setup, openAlone(setup), signal) : serving(setup, signal)
         ).pipe(Effect.provide(Host.layer(place, host)))
       )
     ),
@@ -292,6 +305,13 @@ const httpRate = Flags.integer("http-rate", "N", "requests a second that one tok
 const tlsCert = Flags.text("tls-cert", "FILE", "the certificate of HTTPS with its chain, as PEM")
 const tlsKey = Flags.text("tls-key", "FILE", "the key of the certificate, as PEM")
 const behindProxy = Flags.toggle("behind-proxy", "HTTP is behind a proxy that terminates TLS")
+
+const drain = Flags.integer(
+  "drain",
+  "SECONDS",
+  "how long running turns may go on after SIGTERM before they are interrupted (default: 10)",
+  0
+)
 
 const showToken = Flags.toggle("show-token", "print the server's token also when stdout is not a terminal")
 
@@ -372,6 +392,7 @@ export const serve = verb({
     tlsCert,
     tlsKey,
     behindProxy,
+    drain,
     root,
     chroot,
     trust: Flags.trust,
@@ -411,6 +432,7 @@ export const serve = verb({
         models: given.model,
         chroot: given.chroot === undefined ? undefined : yield* Folder.given(given.chroot, "--chroot"),
         http: web,
+        drain: given.drain ?? 10,
         logFormat: given.logFormat ?? "text"
       })
     }).pipe(told(given.trust))

@@ -65,6 +65,9 @@ export interface Owned {
   readonly owner: OwnerToken
 }
 
+/** Whether this process ends, so that the session goes on in another at its next safe boundary (EX-820). */
+export type Leaving = () => boolean
+
 /** `opening` holds the prompts that opened the work, `wishes` the request options of its prompts. */
 export interface Activity extends Continued {
   readonly id: ActivityID
@@ -96,6 +99,14 @@ export const begin = (id: ActivityID, trigger: Trigger): Activity => ({
   problem: undefined,
   ...nothingContinued,
   output: noOutput()
+})
+
+/** An activity that its last owner handed over. */
+export const goOn = (id: ActivityID, turns: number, before: Continued): Activity => ({
+  ...begin(id, "steer"),
+  ...before,
+  started: true,
+  turns
 })
 
 /** Applies the agent's turn limit. An agent may change between turns. */

@@ -10,6 +10,7 @@
  */
 import { Array as Arr, Context, Effect, Exit, Layer, Metric, Ref } from "effect"
 import { processEnded } from "@daybook/log/coordination/OwnerRows"
+import type { Ownership } from "@daybook/log/coordination/SessionOwner"
 import { type ActivityID, Identifiers, MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
 import type { AssistantMessage, Message, Session } from "@daybook/log/domain/Message"
 import { type Budget, join, type Wishes } from "@daybook/log/domain/Values"
@@ -205,6 +206,10 @@ export interface RunInput extends Activity.Owned {
   readonly standing: Standing
   /** Nothing was left open: there is nothing to recover. */
   readonly clean: boolean
+  /** Where its last owner left it. */
+  readonly handed: Ownership["handed"]
+  readonly handOver: Ownership["handOver"]
+  readonly leaving: Activity.Leaving
   /** Run at least one provider turn, even when no input waits (PR-6). */
   readonly force: boolean
   /** Called before an activity's start is logged. */
@@ -264,20 +269,33 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
     })
   )
 
-  /** Runs one activity and logs its end, however it ends. */
+  /** The activity that the session's last owner left open and clean; undefined if there is none. */
+  const handedOver = Effect.fnUntraced(function* ({ handed, sessionID }: RunInput, { session }: Standing) {
+    const { activity } = session
+    if (handed?.activityID === undefined || activity?.state !== "running" || activity.id !== handed.activityID) {
+      return undefined
+    }
+    const before = yield* store.continued(sessionID, { trigger: "resume", admittedSeq: undefined })
+    return Activity.goOn(activity.id, handed.turns, before)
+  })
+
+  /** Runs one activity, and logs its end or hands it over, however it ends. */
   const runActivity = spanned(
     "SessionRunner.activity",
-    Effect.fnUntraced(function* (input: RunInput, standing: Standing, trigger: Activity.Trigger) {
-      const { began, ended, owner, sessionID } = input
-      const activityID = yield* identifiers.activity
-      const activity = yield* Ref.make(Activity.begin(activityID, trigger))
+    Effect.fnUntraced(function* (input: RunInput, standing: Standing, begun: Activity.Activity) {
+      const { began, ended, handOver, leaving, owner, sessionID } = input
+      const { id: activityID } = begun
+      const activity = yield* Ref.make(begun)
       const work = Effect.zipRight(
         Effect.sync(() => began(activityID)),
-        turns({ sessionID, owner }, standing, activity)
+        turns({ sessionID, owner }, standing, activity, leaving)
       )
       const result = yield* Effect.onExit(work, (exit) =>
         Ref.get(activity).pipe(
-          Effect.flatMap(({ ended: isLogged, problem, started }) => {
+          Effect.flatMap(({ ended: isLogged, problem, started, turns }) => {
+            if (Exit.isSuccess(exit) && exit.value._tag === "Left") {
+              return Effect.ignoreLogged(handOver({ activityID, turns }))
+            }
             const settled = draft("session.next.activity.settled", { activityID, ...outcomeOf(exit, problem) })
             // A replaced owner must not write: its successor settles this activity.
             return started && !isLogged ? Effect.ignoreLogged(log.append(sessionID, [settled], { owner })) : Effect.void
@@ -294,24 +312,32 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
     let forced = input.force
     /** What a dead process left precedes queued inputs (EX-403). */
     let continues = false
-    if (!input.clean && (yield* recover(standing.session, input.owner))) {
+    let open = yield* handedOver(input, standing)
+    if (open === undefined && !input.clean && (yield* recover(standing.session, input.owner))) {
       continues = standing.session.activity?.state === "running" && (forced || options.continues)
       standing = yield* store.standing(input.sessionID)
     }
     for (;;) {
       const picked = Activity.pick(standing)
+      if (input.leaving()) {
+        if (open === undefined && picked === undefined && !forced) return { _tag: "Drained" } as const
+        yield* input.handOver({ activityID: open?.id, turns: open?.turns ?? 0 })
+        return { _tag: "Left" } as const
+      }
       const trigger = continues && picked !== "steer" ? "resume" : (picked ?? (forced ? "resume" : undefined))
-      if (trigger === undefined) {
+      if (open === undefined && trigger === undefined) {
         yield* compactOnRequest(input, standing.session)
         return { _tag: "Drained" } as const
       }
-      const { rest, result }: Ended = yield* runActivity(input, standing, trigger)
+      const begun = open ?? Activity.begin(yield* identifiers.activity, trigger ?? "resume")
+      open = undefined
+      const { rest, result }: Ended = yield* runActivity(input, standing, begun)
       // An admission after that read wakes the session again.
       standing = rest ?? (yield* store.standing(input.sessionID))
       if (result._tag === "Nothing") continue
       forced = false
       continues = false
-      if (result._tag === "Moved") return result
+      if (result._tag === "Moved" || result._tag === "Left") return result
       yield* Metric.set(Metrics.inboxDepth, standing.steers + standing.queued)
     }
   })

@@ -86,8 +86,12 @@ const makeContentRepair = Effect.gen(function* () {
 
 // Maps the end of an activity to its outcome in the log.
 
-/** `Moved`: the session is now at another Location; `unfinished` tells whether its activity still had work. */
-export type DrainResult = { readonly _tag: "Drained" } | { readonly _tag: "Moved"; readonly unfinished: boolean }
+/**
+ * `Moved`: the session is now at another Location; `unfinished` tells whether its activity still had work. `Left`: its
+ * next owner goes on.
+ */
+export type DrainResult =
+  { readonly _tag: "Drained" } | { readonly _tag: "Moved"; readonly unfinished: boolean } | { readonly _tag: "Left" }
 
 /** `Nothing`: the input that would have opened the activity was withdrawn before the start. */
 export type ActivityResult = DrainResult | { readonly _tag: "Nothing" }
@@ -301,7 +305,12 @@ export const make = Effect.fnUntraced(function* ({ approach, budget, eligibility
   })
 
   /** `begun`: the session as it was when the activity began. */
-  return Effect.fnUntraced(function* (owned: Activity.Owned, begun: Standing, activity: Ref.Ref<Activity.Activity>) {
+  return Effect.fnUntraced(function* (
+    owned: Activity.Owned,
+    begun: Standing,
+    activity: Ref.Ref<Activity.Activity>,
+    leaving: Activity.Leaving
+  ) {
     const { trigger } = yield* Ref.get(activity)
     let standing: Standing | undefined = begun
     let mode = trigger
@@ -327,6 +336,7 @@ export const make = Effect.fnUntraced(function* ({ approach, budget, eligibility
       const { turnLimit: limit, turns } = yield* Ref.updateAndGet(activity, Activity.withTurn)
       if (outcome === "done") return { _tag: "Drained" } as const
       if (turns >= limit) return yield* new TurnLimitExceeded({ sessionID: owned.sessionID, limit })
+      if (leaving()) return { _tag: "Left" } as const
     }
   })
 })

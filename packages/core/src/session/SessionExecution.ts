@@ -2,10 +2,25 @@
  * Runs a session, given only its id: coordinator, ownership, then the runner of the session's Location when its drain
  * starts (CO-9). Process-global; an idle session enters no Location and owns nothing. Spec: EX-E1..EX-E8.
  */
-import { Array as Arr, Cause, Context, Data, Effect, Layer, LayerMap, Option, type Scope } from "effect"
+import {
+  Array as Arr,
+  Cause,
+  Context,
+  Data,
+  Deferred,
+  type Duration,
+  Effect,
+  FiberId,
+  Layer,
+  LayerMap,
+  Option,
+  Schedule,
+  type Scope
+} from "effect"
 import { type Ownership, type SessionBusy, SessionOwner } from "@daybook/log/coordination/SessionOwner"
 import type { ActivityID, SessionID } from "@daybook/log/domain/Identifiers"
 import { unfinished } from "@daybook/log/domain/Imported"
+import type { Session } from "@daybook/log/domain/Message"
 import { CurrentLocation, type Location } from "@daybook/log/domain/Values"
 import {
   type AppendError,
@@ -51,6 +66,15 @@ export interface Service {
   ) => Effect.Effect<A, E | SessionBusy | SessionNotFound | StoreError | AppendError>
   /** Settles what a dead process left, and runs nothing; true if there was something to settle. */
   readonly settle: (sessionID: SessionID) => Effect.Effect<boolean, SessionNotFound | StoreError | AppendError>
+  /**
+   * From now on no activity begins here, and those that run are handed over at their next safe boundary, for another
+   * process to go on with. Returns at once (EX-820, EX-823).
+   */
+  readonly leave: (atMost: Duration.DurationInput) => Effect.Effect<void>
+  /** After `leave`: waits until no activity runs here, or its time is over. */
+  readonly left: Effect.Effect<void>
+  /** Calls `goOn` with the sessions that other processes handed over, as they appear. */
+  readonly takeUp: (goOn: (sessionID: SessionID) => Effect.Effect<void>) => Effect.Effect<never>
   /** Waits until nothing runs for the session in this process. */
   readonly settled: (sessionID: SessionID) => Effect.Effect<void>
   /** From now on until the scope closes: why the session's last drain failed, unless it succeeded or still runs. */
@@ -91,12 +115,50 @@ type RunnerAt = (location: Location) => Layer.Layer<SessionRunner>
 /** The current activity of each session's drain: written by its fiber, read in the step that stops it. */
 type Running = Map<SessionID, ActivityID>
 
+/** How often a process looks for sessions that were handed over. */
+const lookForHandedOver = "250 millis"
+
+/** The end of this process's work. */
+const makeDeparture = (running: Running, scope: Scope.Scope) => {
+  /** Done when no activity runs. Undefined: the process does not leave. */
+  let empty: Deferred.Deferred<void> | undefined
+  let over: Deferred.Deferred<void> | undefined
+  const left = Effect.suspend(() => (over === undefined ? Effect.void : Deferred.await(over)))
+  return {
+    isLeaving: () => over !== undefined,
+    /** A child works for a call of its parent, which cannot end before it. */
+    leaving: ({ id, parentID }: Pick<Session, "id" | "parentID">) =>
+      over !== undefined && !(parentID !== undefined && id !== parentID && running.has(parentID)),
+    ended: (sessionID: SessionID) => {
+      running.delete(sessionID)
+      if (empty !== undefined && running.size === 0) Deferred.unsafeDone(empty, Effect.void)
+    },
+    leave: (atMost: Duration.DurationInput) =>
+      Effect.suspend(() => {
+        if (over !== undefined) return Effect.void
+        const [all, end] = [Deferred.unsafeMake<void>(FiberId.none), Deferred.unsafeMake<void>(FiberId.none)]
+        empty = all
+        over = end
+        if (running.size === 0) Deferred.unsafeDone(all, Effect.void)
+        return Effect.timeoutOption(Deferred.await(all), atMost).pipe(
+          Effect.ensuring(Deferred.succeed(end, undefined)),
+          Effect.forkIn(scope),
+          Effect.asVoid
+        )
+      }),
+    left
+  }
+}
+
+type Departure = ReturnType<typeof makeDeparture>
+
 /** Runs a session where it is, and again where it moved to. */
-const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Running) {
+const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Running, departure: Departure) {
   const store = yield* SessionStore
   const naming = yield* Naming
 
-  return Effect.fnUntraced(function* (sessionID: SessionID, { kept, token: owner }: Ownership, force: boolean) {
+  return Effect.fnUntraced(function* (sessionID: SessionID, ownership: Ownership, force: boolean) {
+    const { handOver, handed, kept, token: owner } = ownership
     let forced = force
     let read = kept
     for (;;) {
@@ -112,13 +174,16 @@ const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runni
             standing,
             clean: kept !== undefined,
             force: forced,
+            handed,
+            handOver,
+            leaving: () => departure.leaving(standing.session),
             began: (activityID) => {
               running.set(sessionID, activityID)
               naming.expect(standing.session)
             },
             ended: (how) =>
               Effect.zipRight(
-                Effect.sync(() => running.delete(sessionID)),
+                Effect.sync(() => departure.ended(sessionID)),
                 naming.begin(sessionID, how)
               )
           })
@@ -126,6 +191,8 @@ const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runni
         runnerAt(standing.session.location)
       )
       if (result._tag === "Drained") return
+      // Nobody here waits for what the next owner does.
+      if (result._tag === "Left") return yield* Effect.interrupt
       // The session moved while it ran: unfinished work continues in the new Location (TU-11).
       forced = result.unfinished
     }
@@ -146,10 +213,10 @@ const logFailure = (cause: Cause.Cause<RunError>): Effect.Effect<void> => {
 }
 
 /** Owns a session and runs its work, until it is done or another process requests a stop. */
-const makeDrain = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Running) {
+const makeDrain = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Running, departure: Departure) {
   const inbox = yield* Inbox
   const owners = yield* SessionOwner
-  const work = yield* makeWork(runnerAt, running)
+  const work = yield* makeWork(runnerAt, running, departure)
 
   return (stops: Stops, sessionID: SessionID, force: boolean): Effect.Effect<void, RunError> =>
     Effect.gen(function* () {
@@ -230,6 +297,8 @@ const makeResting = Effect.gen(function* () {
     function* (sessionID: SessionID) {
       // Usually there is nothing to settle: then nothing is written.
       if ((yield* recovery(yield* store.get(sessionID))).length === 0) return false
+      // It waits for its next owner, or a living one works.
+      if (yield* owners.isOwned(sessionID)) return false
       const { token } = yield* owners.acquireUnlessBusy(sessionID)
       return yield* recover(sessionID, token)
     },
@@ -254,7 +323,8 @@ const make = Effect.fnUntraced(function* <R>(
   const runnerAt: RunnerAt = (at) => locations.get(Data.struct(at))
   const running: Running = new Map()
   const waiters = makeWaiters()
-  const drain = yield* makeDrain(runnerAt, running)
+  const departure = makeDeparture(running, yield* Effect.scope)
+  const drain = yield* makeDrain(runnerAt, running, departure)
 
   const stops: Stops = {
     all: (sessionID) => coordinator.interrupt(sessionID),
@@ -267,6 +337,23 @@ const make = Effect.fnUntraced(function* <R>(
     report: () => Effect.void
   })
 
+  const resting = yield* makeResting
+
+  /** Between two owners, an activity is stopped where it was left. */
+  const stopHandedOver = Effect.fnUntraced(function* (sessionID: SessionID, activityID: ActivityID | undefined) {
+    if (!(yield* owners.handedOver).includes(sessionID)) return
+    const current = Effect.map(store.get(sessionID), ({ activity }) => activity?.id)
+    yield* current.pipe(
+      Effect.flatMap((id) =>
+        activityID === undefined || id === activityID ? resting.atRest(sessionID, () => Effect.void) : Effect.void
+      ),
+      // Its next owner was faster: that one is asked.
+      Effect.catchTag("SessionBusy", () => Effect.void),
+      Effect.ignoreLogged
+    )
+    if (activityID !== undefined) yield* coordinator.wake(sessionID)
+  })
+
   return SessionExecution.of({
     active: coordinator.active,
     resume: coordinator.run,
@@ -274,10 +361,20 @@ const make = Effect.fnUntraced(function* <R>(
     interrupt: Effect.fn("SessionExecution.interrupt")(function* (sessionID, activityID) {
       if (activityID === undefined) yield* stops.all(sessionID)
       else if (yield* stops.only(sessionID, activityID)) return
+      if (!departure.isLeaving()) yield* stopHandedOver(sessionID, activityID)
       const elsewhere = yield* owners.foreign(sessionID)
       if (Option.isSome(elsewhere)) yield* owners.requestStop(sessionID, elsewhere.value, activityID)
     }),
-    ...(yield* makeResting),
+    leave: departure.leave,
+    left: departure.left,
+    takeUp: (goOn) =>
+      Effect.suspend(() => (departure.isLeaving() ? Effect.succeed([]) : owners.handedOver)).pipe(
+        Effect.flatMap(Effect.forEach(goOn, { discard: true })),
+        Effect.catchAll((error) => Effect.logWarning("sessions that were handed over could not be found", error)),
+        Effect.repeat(Schedule.spaced(lookForHandedOver)),
+        Effect.zipRight(Effect.never)
+      ),
+    ...resting,
     settled: coordinator.settled,
     lastFailure: waiters.lastFailure,
     preview: Effect.fn("SessionExecution.preview")(function* (sessionID) {

@@ -88,6 +88,37 @@ export function* ownerOf(sql: SqlClient.SqlClient, sessionID: SessionID): Steps<
   return found[0]
 }
 
+// A session that its owner handed over belongs to the next process. In place of an owner's id its row says which
+// activity goes on, and after how many turns. Processes of 0.1.0 read it as an owner that stays silent.
+// Spec: EX-820..EX-827.
+
+const handedOver = "next/"
+
+/** The pattern of the rows of sessions that were handed over. */
+export const anyHandedOver = `${handedOver}%`
+
+/** Where the next owner goes on. */
+export interface HandedOver {
+  /** The activity that is open in the log; undefined if only inputs wait. */
+  readonly activityID: string | undefined
+  /** Its completed turns. */
+  readonly turns: number
+}
+
+/** What the last owner handed over; undefined if it handed nothing over. */
+export const handedOverIn = (ownerID: string | null): HandedOver | undefined => {
+  if (ownerID === null || !ownerID.startsWith(handedOver)) return undefined
+  const [activityID = "", turns] = ownerID.slice(handedOver.length).split("/")
+  return { activityID: activityID === "" ? undefined : activityID, turns: Number(turns) }
+}
+
+/** The sessions that wait for their next owner. */
+export const selectHandedOver = (sql: SqlClient.SqlClient) =>
+  sql<{ readonly session_id: SessionID }>`SELECT session_id FROM event_sequence
+    WHERE (session_id IN (SELECT id FROM session WHERE activity_state = 'running')
+      OR session IN (SELECT session FROM session_input WHERE promoted_seq IS NULL))
+    AND owner_id LIKE ${anyHandedOver}`
+
 export interface Term {
   readonly now: number
   readonly leaseMs: number
@@ -107,10 +138,14 @@ export function* takeOwnership(sessionID: SessionID, ownerID: string, { leaseMs,
 const mine = (sql: SqlClient.SqlClient, sessionID: SessionID, { epoch, ownerID }: OwnerToken) =>
   sql`session_id = ${sessionID} AND owner_id = ${ownerID} AND owner_epoch = ${epoch}`
 
-export const releaseOwnership = (sessionID: SessionID, { epoch, ownerID }: OwnerToken): Steps<void> =>
+export const releaseOwnership = (
+  sessionID: SessionID,
+  { epoch, ownerID }: OwnerToken,
+  next?: HandedOver
+): Steps<void> =>
   change(
-    "UPDATE event_sequence SET owner_id = NULL, lease_until = 0 WHERE session_id = ? AND owner_id = ? AND owner_epoch = ?",
-    [sessionID, ownerID, epoch]
+    "UPDATE event_sequence SET owner_id = ?, lease_until = 0 WHERE session_id = ? AND owner_id = ? AND owner_epoch = ?",
+    [next === undefined ? null : `${handedOver}${next.activityID ?? ""}/${next.turns}`, sessionID, ownerID, epoch]
   )
 
 /** What an owner learns of its row at a renewal. */
@@ -184,7 +219,7 @@ export const makeJudge = ({ held, ownerID, process }: Self): Judge => {
   const seen = new Map<SessionID, Sighting>()
   return (row, at) => {
     const { lease_ms, owner_epoch, owner_id, session_id } = row
-    if (owner_id === null) return "free"
+    if (owner_id === null || handedOverIn(owner_id) !== undefined) return "free"
     // A row of this process that it does not hold could not be released.
     if (owner_id === ownerID) return held.get(session_id) === owner_epoch ? "owned" : "free"
     const state = process.stateOf(owner_id)
@@ -215,12 +250,16 @@ export const asInterrupted = (session: Session): Session =>
     ? session
     : { ...session, activity: { ...session.activity, state: "interrupted", error: processEnded } }
 
-/** Of these sessions, those with an owner that may be alive. Answers at once. */
+/** Of these sessions, those with an owner that may be alive, or that wait for their next one. Answers at once. */
 const owned = Effect.fnUntraced(function* (ids: ReadonlyArray<SessionID>) {
   const rows = yield* Effect.mapError(retryBusy(selectOwners(yield* ReadSql, ids)), unavailable("read the owners"))
   const judge = makeJudge({ process: OwnerID.make(), ownerID: "", held: new Map() })
   const now = yield* Clock.currentTimeNanos
-  return new Set(rows.filter((row) => judge(row, now) !== "free").map(({ session_id }) => session_id))
+  return new Set(
+    rows
+      .filter((row) => judge(row, now) !== "free" || handedOverIn(row.owner_id) !== undefined)
+      .map(({ session_id }) => session_id)
+  )
 })
 
 /** The sessions, with `asInterrupted` for those whose activity runs without a process that may be alive. */

@@ -11,6 +11,7 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionBusy } from "../domain/SessionBusy.ts"
 import type { LogUnavailable, OwnerLost, OwnerToken } from "../log/EventLog.ts"
 import type { Standing } from "../store/SessionStore.ts"
+import type { HandedOver } from "./OwnerRows.ts"
 
 export { SessionBusy } from "../domain/SessionBusy.ts"
 
@@ -22,6 +23,10 @@ export interface Ownership {
    * succeeded, so that nothing is left open in it. Undefined: it was claimed.
    */
   readonly kept: Standing | undefined
+  /** What the owner before handed over. */
+  readonly handed: HandedOver | undefined
+  /** Releases the session for the next owner, which goes on there. */
+  readonly handOver: (next: HandedOver) => Effect.Effect<void, LogUnavailable>
   /**
    * Completes when another process asks this owner to stop. With an activity id, only that activity is to stop; run the
    * effect again to wait for the next request. Fails when another process has taken over the session.
@@ -49,10 +54,13 @@ export interface Service {
     activityID?: string
   ) => Effect.Effect<void, LogUnavailable>
   /**
-   * Returns the sessions that a living process owns, including this one. Looks until each is decided: immediately if
-   * the owner is this process or is gone, at the owner's next renewal, or at the latest after a lease of silence.
+   * Returns the sessions that a living process owns, including this one, or that wait for their next owner. Looks until
+   * each is decided: immediately if the owner is this process or is gone, at the owner's next renewal, or at the latest
+   * after a lease of silence.
    */
   readonly owned: (sessionIDs: ReadonlyArray<SessionID>) => Effect.Effect<ReadonlySet<SessionID>, LogUnavailable>
+  /** The sessions that were handed over and wait for their next owner. */
+  readonly handedOver: Effect.Effect<ReadonlyArray<SessionID>, LogUnavailable>
   /** `owned` for one session. */
   readonly isOwned: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
 }

@@ -216,7 +216,13 @@ const makeRenew = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ownerID
 type Renew = Effect.Effect.Success<ReturnType<typeof makeRenew>>
 
 /** Holds sessions: renews their leases until the scope closes, then keeps or releases them. */
-const makeHold = (held: Map<SessionID, number>, leaseMs: number, renew: Renew, keeping: KeptSessions) => {
+const makeHold = (
+  sql: SqlClient.SqlClient,
+  held: Map<SessionID, number>,
+  leaseMs: number,
+  renew: Renew,
+  keeping: KeptSessions
+) => {
   /** The heartbeats of all sessions fall together, so that their renewals do. */
   const untilHeartbeat = Effect.map(Clock.currentTimeNanos, (now) => {
     const every = OwnerRows.heartbeatMs(leaseMs)
@@ -242,7 +248,7 @@ const makeHold = (held: Map<SessionID, number>, leaseMs: number, renew: Renew, k
   return (
     sessionID: SessionID,
     token: OwnerToken,
-    kept: Ownership["kept"]
+    { handed, kept }: Pick<Ownership, "handed" | "kept">
   ): Effect.Effect<Ownership, never, Scope.Scope> =>
     Effect.gen(function* () {
       held.set(sessionID, token.epoch)
@@ -254,7 +260,9 @@ const makeHold = (held: Map<SessionID, number>, leaseMs: number, renew: Renew, k
       // Forked after the finalizer is added: the lease is renewed until the session is released, during any cleanup
       // before it.
       yield* Effect.forkScoped(Effect.interruptible(renewals(sessionID, token, heard)))
-      return { token, kept, stopRequested: Effect.flatten(Queue.take(heard)) }
+      const handOver: Ownership["handOver"] = (next) =>
+        write("hand the session over", sql, () => OwnerRows.releaseOwnership(sessionID, token, next))
+      return { token, kept, handed, handOver, stopRequested: Effect.flatten(Queue.take(heard)) }
     })
 }
 
@@ -278,7 +286,7 @@ const makeAcquire = (
         const epoch = yield* OwnerRows.takeOwnership(sessionID, self.ownerID, { now, leaseMs })
         // At once: another claim of this process may wait in the same commit.
         held.set(sessionID, (taken = epoch))
-        return { token: { ownerID: self.ownerID, epoch } }
+        return { token: { ownerID: self.ownerID, epoch }, handed: OwnerRows.handedOverIn(found?.owner_id ?? null) }
       }).pipe(
         Effect.tapErrorCause(() =>
           Effect.sync(() => {
@@ -293,10 +301,12 @@ const makeAcquire = (
       Effect.uninterruptible(
         Effect.gen(function* () {
           const again = yield* kept.take(sessionID)
-          if (again !== undefined) return yield* hold(sessionID, again.token, again.standing)
+          if (again !== undefined) {
+            return yield* hold(sessionID, again.token, { kept: again.standing, handed: undefined })
+          }
           const claimed = yield* claim(sessionID, judge)
           if (claimed.token === undefined) return claimed
-          return yield* hold(sessionID, claimed.token, undefined)
+          return yield* hold(sessionID, claimed.token, { kept: undefined, handed: claimed.handed })
         })
       )
 
@@ -346,7 +356,7 @@ const makeOwned = (readSql: SqlClient.SqlClient, self: OwnerRows.Self): Service[
         const now = yield* Clock.currentTimeNanos
         return found.flat().flatMap((row) => {
           const standing = judge(row, now)
-          if (standing === "owned") living.add(row.session_id)
+          if (standing === "owned" || OwnerRows.handedOverIn(row.owner_id) !== undefined) living.add(row.session_id)
           return standing === "unknown" ? [row.session_id] : []
         })
       })
@@ -403,10 +413,13 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
     )
 
   return SessionOwner.of({
-    ...makeAcquire({ sql, readSql }, self, held, leaseMs, kept)(makeHold(held, leaseMs, renew, kept)),
+    ...makeAcquire({ sql, readSql }, self, held, leaseMs, kept)(makeHold(sql, held, leaseMs, renew, kept)),
     foreign,
     requestStop: makeRequestStop(sql, readSql, self),
     owned,
+    handedOver: Effect.map(run("read the owners", OwnerRows.selectHandedOver(readSql)), (rows) =>
+      rows.map(({ session_id }) => session_id)
+    ),
     isOwned: (sessionID) => Effect.map(owned([sessionID]), (living) => living.has(sessionID))
   })
 })

@@ -1,6 +1,7 @@
 /** Implements the inbox on SQL. Contract: `Inbox.ts`. */
 import * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Either, Layer, Option, Schema } from "effect"
+import { anyHandedOver } from "../coordination/OwnerRows.ts"
 import { SessionID } from "../domain/Identifiers.ts"
 import { ImportedLog, type ImportUnfinished, unfinished } from "../domain/Imported.ts"
 import { InboxFullError, NotWaiting, PromptConflictError } from "../domain/InboxError.ts"
@@ -224,7 +225,8 @@ const makeReads = Effect.fnUntraced(function* (counts: Counts) {
       reading(
         sql<{ readonly found: number }>`SELECT EXISTS (SELECT 1 FROM session_input
           WHERE session = ${sessionKey(sql, sessionID)} AND promoted_seq IS NULL)
-          OR EXISTS (SELECT 1 FROM session WHERE id = ${sessionID} AND compaction_requested IS NOT NULL) AS found`
+          OR EXISTS (SELECT 1 FROM session WHERE id = ${sessionID} AND compaction_requested IS NOT NULL)
+          OR EXISTS (SELECT 1 FROM event_sequence WHERE session_id = ${sessionID} AND owner_id LIKE ${anyHandedOver}) AS found`
       ),
       ([row]) => row?.found === 1
     )

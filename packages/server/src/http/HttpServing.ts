@@ -99,6 +99,7 @@ const each = <E>(
  */
 export const recover = Effect.gen(function* () {
   const [execution, sessions] = [yield* SessionExecution, yield* Sessions]
+  yield* Effect.forkScoped(execution.takeUp(execution.wake))
   yield* each(yield* sessions.interrupted, sessions.settle)
   yield* each(yield* sessions.waiting, (id) =>
     Effect.zipRight(execution.wake(id), Effect.timeoutOption(execution.settled(id), longest))

@@ -131,10 +131,11 @@ const lastAnswers = "1 second"
 /** How long clients may take to read that the server stops. */
 const lastWords = "5 seconds"
 
-/** Interrupts the runs of clients. */
-const stopRuns = ({ backend: { answers, sessions }, drainer }: Drainer.DrainedBackend) =>
+/** Interrupts the runs of clients that are not handed over. */
+const stopRuns = ({ backend: { answers, execution, sessions }, drainer }: Drainer.DrainedBackend) =>
   Effect.gen(function* () {
     yield* drainer.close
+    yield* execution.left
     const interrupt = Effect.forEach(yield* drainer.busy, (id) => Effect.ignoreLogged(sessions.interrupt(id)), {
       concurrency: 16,
       discard: true
@@ -215,6 +216,15 @@ const recover = Effect.fn("SessionSocket.recover")(function* (
 ) {
   const served = (session: Parameters<typeof owns>[2]) =>
     Effect.exists(subjects, (subject) => owns(backend, subject, session))
+  yield* backend.execution
+    .takeUp((id) =>
+      backend.store.get(id).pipe(
+        Effect.flatMap(served),
+        Effect.flatMap((is) => (is ? backend.execution.wake(id) : Effect.void)),
+        Effect.ignoreLogged
+      )
+    )
+    .pipe(Effect.forkScoped)
   for (const session of yield* backend.sessions.interrupted) {
     if (yield* served(session)) yield* backend.sessions.settle(session.id)
   }
