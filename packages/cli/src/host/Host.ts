@@ -76,7 +76,7 @@ const configured = (
   answered = false
 ) =>
   Effect.gen(function* () {
-    const { fetch, mcp = {}, shell = {}, ...settings } = yield* Configuration.load
+    const { fetch, mcp = {}, search, shell = {}, ...settings } = yield* Configuration.load
     const trust = yield* Trusting.store
     const mode = yield* RunMode.CurrentRunMode
     return {
@@ -91,7 +91,7 @@ const configured = (
         "shared",
         "trust"
       ),
-      builtins: BuiltinTools.withFetch(fetch),
+      builtins: BuiltinTools.withFetch({ ...fetch, ...(search === undefined ? {} : { search }) }),
       commands: LiveCommands.layer(Struct.pick(shell, "idle", "limit", "policy")),
       trust,
       adjustAgent: RunMode.adjusted(mode),
