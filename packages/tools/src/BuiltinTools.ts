@@ -11,6 +11,7 @@ import { makeGlob } from "./Glob.ts"
 import { makeGrep } from "./Grep.ts"
 import { makeRead } from "./Read.ts"
 import { makeSkill } from "./Skill.ts"
+import { makeSearchTool, type SearchProvider } from "./WebSearch.ts"
 import { makeWrite } from "./Write.ts"
 
 const skills = Effect.flatMap(Effect.serviceOption(Skills), (found) =>
@@ -28,8 +29,17 @@ export const builtins: Builtins = Effect.provide(
   layerFiles
 )
 
+export type { SearchProvider }
+
+/** What the host allows the tools that reach the web. */
+export interface WebOptions extends FetchOptions {
+  /** The search engine of the tool `search`, which is absent without one. */
+  readonly search?: SearchProvider
+}
+
 /**
- * The same, and `fetch`, which reads the web: an application that wants it says so.
+ * The same, and `fetch`, which reads the web, and `search` if there is a search engine: an application that wants them
+ * says so.
  *
  * @example
  * ```ts
@@ -38,5 +48,12 @@ export const builtins: Builtins = Effect.provide(
  * export const runtime = Daybook.layer({ filename: "app.sqlite", builtins: BuiltinTools.withFetch() })
  * ```
  */
-export const withFetch = (options: FetchOptions = {}): Builtins =>
-  Effect.zipWith(builtins, makeFetchTool(options), (tools, tool) => [...tools, tool])
+export const withFetch = ({ search, ...options }: WebOptions = {}): Builtins =>
+  Effect.map(
+    Effect.all([
+      builtins,
+      makeFetchTool(options),
+      search === undefined ? Effect.succeed([]) : Effect.map(makeSearchTool(search), (tool) => [tool])
+    ]),
+    ([tools, fetch, found]) => [...tools, fetch, ...found]
+  )

@@ -110,7 +110,7 @@ const isProxied = (): boolean =>
   ["HTTPS_PROXY", "HTTP_PROXY"].some((name) => (process.env[name] ?? process.env[name.toLowerCase()] ?? "") !== "")
 
 /** A `fetch` that connects to public addresses only, unless the host allows others. Proxies find addresses themselves. */
-const makeFetch = ({ privateAddresses = false }: FetchOptions): typeof globalThis.fetch => {
+export const makeFetch = ({ privateAddresses = false }: FetchOptions): typeof globalThis.fetch => {
   const connect = { timeout: 10_000, ...(privateAddresses ? {} : { lookup: publicLookup }) }
   const dispatcher = isProxied() ? new EnvHttpProxyAgent({ connect }) : new Agent({ connect })
   const request = (input: URL, init: object) => fetch(input, { ...init, dispatcher })
@@ -119,7 +119,7 @@ const makeFetch = ({ privateAddresses = false }: FetchOptions): typeof globalThi
 }
 
 /** Why a request failed: the innermost cause, which names the address or the network's fault. */
-const reasonOf = (error: unknown): string => {
+export const reasonOf = (error: unknown): string => {
   const refused = refusalIn(error)
   if (refused !== undefined) return refused.message
   let cause = error

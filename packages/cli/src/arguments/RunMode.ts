@@ -33,7 +33,7 @@ export const inWords = ({ allow, readOnly }: RunMode): string | undefined => {
 }
 
 /** Permissions of tools that change nothing outside the session. */
-const looking = ["read", "glob", "grep", "skill", "todo", "question", "external_directory", "fetch"]
+const looking = ["read", "glob", "grep", "skill", "todo", "question", "external_directory", "fetch", "search"]
 
 /** Permissions of the other built-in tools. */
 const acting = ["edit", "bash", "task"]

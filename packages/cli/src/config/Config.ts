@@ -37,6 +37,7 @@ import { isName, nameRule as addressRule } from "@daybook/log/domain/Address"
 import type { Price } from "@daybook/log/domain/Values"
 import { HttpServer, isStdio, type McpServer, StdioServer } from "@daybook/mcp/McpServer"
 import type { ConfiguredProvider } from "@daybook/models/Providers"
+import type { SearchProvider } from "@daybook/tools/BuiltinTools"
 import { ageOf, ageRule, sizeOf, sizeRule } from "../support/Amounts.ts"
 import {
   amountOf,
@@ -48,10 +49,12 @@ import {
   priceOf,
   providerIssues,
   providerOf,
+  searchOf,
   shellOf,
   type ShellSection,
   WrittenPrice,
   WrittenProvider,
+  WrittenSearch,
   WrittenShell
 } from "./Sections.ts"
 
@@ -147,6 +150,7 @@ export const WrittenConfig = Schema.Struct({
     )
   ),
   fetch: optional(Schema.Struct({ private_addresses: optional(boolean) }).pipe(shaped("a map"))),
+  search: optional(WrittenSearch),
   environment: optional(Schema.Struct({ bash: optional(variables) }).pipe(shaped("a map of bash"))),
   trust: optional(Schema.Struct({ folders: optional(texts) }).pipe(shaped("a map of folders"))),
   sandbox: optional(WrittenSandbox),
@@ -245,6 +249,8 @@ export interface Settings {
   readonly sandbox?: SandboxSettings
   /** What the tool `fetch` may read. */
   readonly fetch?: { readonly privateAddresses?: boolean }
+  /** The search engine of the tool `search`. */
+  readonly search?: SearchProvider
   /** Variables passed to commands, by name. */
   readonly environment?: EnvironmentGrants
   /** The person's folders whose projects are trusted: absolute patterns, as in `TrustOptions.folders`. */
@@ -413,6 +419,7 @@ export const parseConfig = (
     references,
     retention,
     sandbox,
+    search,
     shared,
     shell,
     skills,
@@ -440,6 +447,7 @@ export const parseConfig = (
       mcp: mcp && mapValues(mcp, (server) => closed(server, absolute)),
       environment: granted,
       fetch: fetch && present({ privateAddresses: fetch.private_addresses }),
+      search: search && searchOf(search, environment),
       trust: trust && present({ folders: trust.folders?.map(absolute) }),
       sandbox: sandbox && sandboxOf(sandbox, absolute),
       budget,
@@ -449,7 +457,7 @@ export const parseConfig = (
       permissionTimeout: permissionTimeout === undefined ? undefined : durationOrNever(permissionTimeout),
       prices: prices && mapValues(prices, priceOf),
       providers: providers && mapValues(providers, (provider) => providerOf(provider, environment)),
-      literalKeys: keysOf(providers),
+      literalKeys: keysOf(providers, search),
       retention:
         retention &&
         present({

@@ -1,6 +1,7 @@
 /**
  * The larger sections of the configuration: `providers`, model servers of one's own and what differs for known ones, and
- * `shell`, the limits of live shells; and the fields that sections share. Pure. Spec: CF-720..CF-724 in specs/config.md.
+ * `shell`, the limits of live shells; `search`, a search engine; and the fields that sections share. Pure. Spec: CF-720..CF-724
+ * in specs/config.md.
  */
 import { ParseResult, Predicate, Record, Redacted, Schema, Struct } from "effect"
 import {
@@ -24,6 +25,7 @@ import type { ConfiguredProvider, ModelSettings } from "@daybook/models/Provider
 import { knownAs, knownNames } from "@daybook/models/Servers"
 import type { OperatorPolicy } from "@daybook/shell/policy/Policy"
 import type { TransportSettings } from "@daybook/shell/transport/TransportSettings"
+import type { SearchProvider } from "@daybook/tools/BuiltinTools"
 import { durationOf, durationRule, sizeOf, sizeRule } from "../support/Amounts.ts"
 
 export const isMap = (value: unknown): value is { readonly [key: string]: unknown } => Predicate.isRecord(value)
@@ -278,14 +280,39 @@ const expanded = (text: string, environment: Environment) => {
   return { missing, value: Redacted.make(value) }
 }
 
+/** The section `search`. */
+export const WrittenSearch = Schema.Struct({
+  provider: oneOf("brave", "tavily", "searxng"),
+  key: optional(someText),
+  url: optional(address)
+}).pipe(
+  shaped("a map of provider, key and url"),
+  Schema.filter(({ key, provider, url }) => (provider === "searxng" ? url : key) !== undefined, {
+    message: () => "expected a key for brave and tavily, and a url for searxng"
+  })
+)
+
+export const searchOf = (
+  { key = "", provider, url }: typeof WrittenSearch.Type,
+  environment: Environment
+): SearchProvider =>
+  provider === "searxng"
+    ? { provider, url: url ?? "" }
+    : { provider, apiKey: expanded(key, environment).value, ...present({ url }) }
+
 /** Whether the API key is a literal in the file. */
 const isLiteral = (key: string | undefined): boolean => key !== undefined && !/\$\{|^\$[A-Za-z_]/.test(key)
 
 /** The paths of API keys that are literals in the file; undefined if there are none. */
-export const keysOf = (providers: { readonly [name: string]: WrittenProvider } = {}) => {
-  const literal = Object.entries(providers).flatMap(([name, { key }]) =>
-    isLiteral(key) ? [showPath(["providers", name, "key"])] : []
-  )
+export const keysOf = (
+  providers: { readonly [name: string]: WrittenProvider } = {},
+  search: { readonly key?: string } = {}
+) => {
+  const keys = [
+    ...Object.entries(providers).map(([name, { key }]) => [["providers", name, "key"], key] as const),
+    [["search", "key"], search.key] as const
+  ]
+  const literal = keys.flatMap(([path, key]) => (isLiteral(key) ? [showPath(path)] : []))
   return literal.length === 0 ? undefined : literal
 }
 

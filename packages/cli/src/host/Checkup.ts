@@ -386,7 +386,17 @@ export const rehearse = (
         Effect.map(Trusting.storeOf(settings), (trust) =>
           Daybook.layer({
             filename: ":memory:",
-            ...Struct.omit(settings, "fetch", "literalKeys", "notifications", "providers", "shared", "shell", "trust"),
+            ...Struct.omit(
+              settings,
+              "fetch",
+              "literalKeys",
+              "notifications",
+              "providers",
+              "search",
+              "shared",
+              "shell",
+              "trust"
+            ),
             trust,
             mcp: servers ? mcp : {},
             serverStart: serverStart()

@@ -94,7 +94,7 @@ const configured = (
   answered = false
 ) =>
   Effect.gen(function* () {
-    const { fetch, mcp = {}, shell = {}, ...settings } = yield* Configuration.load
+    const { fetch, mcp = {}, search, shell = {}, ...settings } = yield* Configuration.load
     const trust = yield* Trusting.store
     const mode = yield* RunMode.CurrentRunMode
     return {
@@ -109,7 +109,7 @@ const configured = (
         "shared",
         "trust"
       ),
-      builtins: BuiltinTools.withFetch(fetch),
+      builtins: BuiltinTools.withFetch({ ...fetch, ...(search === undefined ? {} : { search }) }),
       commands: LiveCommands.layer(Struct.pick(shell, "idle", "limit", "policy")),
       trust,
       adjustAgent: RunMode.adjusted(mode),

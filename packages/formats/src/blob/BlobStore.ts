@@ -72,6 +72,17 @@ export interface Service {
   readonly sweep: (inUse: ReadonlySet<BlobHash>, age: Duration.Duration) => Effect.Effect<Swept, StorageFailed>
 }
 
+/**
+ * Large contents, by their hash.
+ *
+ * @example
+ * ```ts
+ * import { BlobStore } from "@daybook/formats"
+ * import { Effect } from "effect"
+ *
+ * export const keep = (bytes: Uint8Array) => Effect.flatMap(BlobStore.BlobStore, ({ put }) => put(bytes))
+ * ```
+ */
 export class BlobStore extends Context.Tag("@daybook/formats/BlobStore")<BlobStore, Service>() {}
 
 // Blobs in memory: for tests, and for sessions that are not kept.

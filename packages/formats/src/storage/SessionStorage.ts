@@ -161,4 +161,16 @@ export interface Service {
   readonly lock: (path: string) => Effect.Effect<void, SessionLocked | StorageFailed, Scope.Scope>
 }
 
+/**
+ * Files of sessions, on a disk or in memory.
+ *
+ * @example
+ * ```ts
+ * import { SessionStorage } from "@daybook/formats"
+ * import { Effect } from "effect"
+ *
+ * export const text = (path: string) =>
+ *   Effect.flatMap(SessionStorage.SessionStorage, ({ readText }) => readText(path))
+ * ```
+ */
 export class SessionStorage extends Context.Tag("@daybook/formats/SessionStorage")<SessionStorage, Service>() {}

@@ -69,6 +69,17 @@ export interface Service {
   readonly open: (id: string) => Effect.Effect<Thread.Thread, IdError | FileMissing | SessionLocked, Scope.Scope>
 }
 
+/**
+ * Threads as files of one folder.
+ *
+ * @example
+ * ```ts
+ * import { ThreadStore } from "@daybook/formats"
+ * import { Effect } from "effect"
+ *
+ * export const threads = Effect.flatMap(ThreadStore.ThreadStore, ({ list }) => list)
+ * ```
+ */
 export class ThreadStore extends Context.Tag("@daybook/formats/ThreadStore")<ThreadStore, Service>() {}
 
 const byLastMessage = Order.combine(

@@ -18,7 +18,36 @@ import * as PrivateFile from "./PrivateFile.ts"
 // collects a statement, seconds or hours after the database was opened; better-sqlite3 13 crashes on Node 20. Both
 // pairs are refused at once.
 
-export type Database = Sqlite.Database
+/** A prepared statement. `raw` and `pluck` change what it returns: values in order, or the first value, for a row. */
+export interface Prepared {
+  readonly reader: boolean
+  readonly all: (...parameters: ReadonlyArray<unknown>) => Array<unknown>
+  readonly get: (...parameters: ReadonlyArray<unknown>) => unknown
+  readonly iterate: (...parameters: ReadonlyArray<unknown>) => IterableIterator<unknown>
+  readonly run: (...parameters: ReadonlyArray<unknown>) => { readonly changes: number }
+  readonly pluck: (toggle?: boolean) => this
+  readonly raw: (toggle?: boolean) => this
+  readonly safeIntegers: (toggle?: boolean) => this
+}
+
+/** What this package uses of the driver. Its own types are not declared, so that applications need not install them. */
+export interface Database {
+  readonly prepare: (text: string) => Prepared
+  readonly exec: (text: string) => unknown
+  readonly pragma: (text: string, options?: { readonly simple?: boolean }) => unknown
+  readonly backup: (
+    to: string,
+    options: { readonly progress: (pages: { readonly totalPages: number; readonly remainingPages: number }) => number }
+  ) => Promise<unknown>
+  readonly close: () => unknown
+}
+
+/** How the driver opens a file. */
+export interface OpenOptions {
+  readonly readonly?: boolean
+  readonly fileMustExist?: boolean
+  readonly timeout?: number
+}
 
 /** The oldest major version of Node that Daybook supports. */
 const oldestNode = 22
@@ -35,10 +64,17 @@ export const problemOf = (driver: object, node: string): string | undefined => {
 }
 
 /** Opens a database. Throws the driver's error, or an `Error` if the driver cannot be used on this version of Node. */
-export const openDatabase = (filename: string, options: Sqlite.Options = {}): Database => {
+export const openDatabase = (filename: string, options: OpenOptions = {}): Database => {
   const problem = problemOf(Sqlite.prototype, process.versions.node)
   if (problem !== undefined) throw new Error(problem)
-  return new Sqlite(filename, options)
+  const db = new Sqlite(filename, options)
+  return {
+    prepare: (text) => db.prepare<Array<unknown>>(text),
+    exec: (text) => db.exec(text),
+    pragma: (text, how) => db.pragma(text, how),
+    backup: (to, how) => db.backup(to, how),
+    close: () => db.close()
+  }
 }
 
 export type Parameters = ReadonlyArray<string | number | null>
@@ -65,11 +101,11 @@ const failed = (message: string, cause: unknown) => new SqlError.SqlError({ caus
 
 /** Prepares each text once, and keeps the most recently prepared ones. */
 const makePrepare = (db: Database) => {
-  const prepared = new Map<string, Sqlite.Statement<Array<unknown>>>()
-  return (text: string): Sqlite.Statement<Array<unknown>> => {
+  const prepared = new Map<string, Prepared>()
+  return (text: string): Prepared => {
     const known = prepared.get(text)
     if (known !== undefined) return known
-    const statement = db.prepare<Array<unknown>>(text)
+    const statement = db.prepare(text)
     for (const oldest of prepared.keys()) {
       if (prepared.size < kept) break
       prepared.delete(oldest)
@@ -83,7 +119,7 @@ const makeConnection = (db: Database, isReserved: () => boolean): DirectConnecti
   const prepare = makePrepare(db)
 
   /** What a statement returns: its rows, or the driver's result if it has none. */
-  const result = (statement: Sqlite.Statement<Array<unknown>>, parameters: ReadonlyArray<unknown>): unknown =>
+  const result = (statement: Prepared, parameters: ReadonlyArray<unknown>): unknown =>
     statement.reader ? statement.all(...parameters) : statement.run(...parameters)
 
   const attempt = <A>(run: () => A): Effect.Effect<A, SqlError.SqlError> =>
@@ -93,7 +129,7 @@ const makeConnection = (db: Database, isReserved: () => boolean): DirectConnecti
     Effect.withFiberRuntime(({ currentContext }) =>
       attempt(() =>
         Context.get(currentContext, SqlClient.SafeIntegers)
-          ? result(db.prepare<Array<unknown>>(text).safeIntegers(true), parameters)
+          ? result(db.prepare(text).safeIntegers(true), parameters)
           : result(prepare(text), parameters)
       )
     )
