@@ -7,7 +7,7 @@ import { lacks } from "../support/Parts.ts"
 import { freshSchema, postgres } from "../support/Postgres.ts"
 import * as LossyProxy from "../postgres/support/Proxy.ts"
 import { build } from "./support/Bundle.ts"
-import { jsonLines, type Place, place } from "./support/Process.ts"
+import { type Ended, jsonLines, type Place, place } from "./support/Process.ts"
 
 beforeAll(() => void build())
 
@@ -149,5 +149,46 @@ describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
         const admitted = yield* here(`/sessions/${id}/prompts`, { prompt: { text: "hello" }, resume: false })
         assert.isTrue(admitted.ok)
       })
+  )
+
+  it.scopedLive(
+    "CL-806, CL-807: copy moves sessions to PostgreSQL, where they go on, and back; a differing one is named",
+    () =>
+      Effect.gen(function* () {
+        const [here, database] = [yield* place, yield* address]
+        const env = { DAYBOOK_DB: database }
+        const there = (...words: ReadonlyArray<string>) => here.run(words, { env })
+        const well = (ended: Ended) => assert.strictEqual(ended.code, 0, ended.stderr)
+        const prompt = ["prompt", "--session", "fix", ...model]
+        well(yield* here.run([...prompt, "first"]))
+        const copied = yield* here.run(["copy", here.database, database])
+        assert.match(copied.stdout, /^1 session, \d+ events copied and compared\n$/)
+        assert.strictEqual((yield* there("messages", "fix")).stdout, (yield* here.run(["messages", "fix"])).stdout)
+        const again = yield* here.run(["copy", here.database, database])
+        assert.strictEqual(again.stdout, "0 sessions, 0 events copied and compared; 1 session there before\n")
+        well(yield* there(...prompt, "second"))
+        well(yield* here.run(["copy", database, here.database]))
+        assert.include((yield* here.run(["messages", "fix"])).stdout, "second")
+        well(yield* there("rename", "fix", "theirs"))
+        well(yield* here.run(["rename", "fix", "ours"]))
+        const refused = yield* here.run(["copy", database, here.database])
+        assert.strictEqual(refused.code, 1)
+        assert.match(
+          refused.stderr,
+          /^ses_\w+ was not copied: another event \d+ is in the target\ndaybook: 1 session not copied/
+        )
+        for (const { stderr, stdout } of [copied, again, refused]) assert.notInclude(stdout + stderr, password)
+      })
+  )
+
+  it.scopedLive("CL-808: copy refuses the same database, one in memory, and one that does not exist", () =>
+    Effect.gen(function* () {
+      const [here, database] = [yield* place, yield* address]
+      const code = (...words: ReadonlyArray<string>) => Effect.map(here.run(["copy", ...words]), (ended) => ended.code)
+      assert.strictEqual(yield* code(database, database.replace(password, "other")), 2)
+      assert.strictEqual(yield* code(":memory:", database), 2)
+      assert.strictEqual(yield* code("missing.sqlite", database), 3)
+      assert.deepStrictEqual(readdirSync(here.cwd), [])
+    })
   )
 })

@@ -42,6 +42,7 @@ export const verbs: Verbs = {
   stats: async () => (await import("./commands/stats.ts")).stats,
   backup: async () => (await import("./commands/backup.ts")).backup,
   restore: async () => (await import("./commands/backup.ts")).restore,
+  copy: async () => (await import("./commands/copy.ts")).copy,
   prune: async () => (await import("./commands/prune.ts")).prune,
   doctor: async () => (await import("./commands/doctor.ts")).doctor
 }

@@ -26,9 +26,9 @@ export const fileAt = (path: string): Place => ({ _tag: "File", path, name: path
 
 const current = Effect.sync(() => databasePath(process.env, homedir(), process.cwd()))
 
-/** The place that the environment names; it may not exist. */
-export const place: Effect.Effect<Place, UsageError> = Effect.flatMap(current, (path) => {
-  const server = databaseServer(process.env)
+const placeIn = (env: NodeJS.ProcessEnv): Effect.Effect<Place, UsageError> => {
+  const path = databasePath(env, homedir(), process.cwd())
+  const server = databaseServer(env)
   if (server === undefined) return Effect.succeed(fileAt(path))
   if (server === "unusable") {
     return new UsageError({
@@ -38,7 +38,14 @@ export const place: Effect.Effect<Place, UsageError> = Effect.flatMap(current, (
   const { host, pathname } = new URL(server.url)
   const name = `postgres://${host}${pathname}`
   return Effect.succeed({ _tag: "Postgres", path, name, url: Redacted.make(server.url), schema: server.schema })
-})
+}
+
+/** The place that the environment names; it may not exist. */
+export const place: Effect.Effect<Place, UsageError> = Effect.suspend(() => placeIn(process.env))
+
+/** The place of a word, as `DAYBOOK_DB` would name it. */
+export const placeOf = (word: string): Effect.Effect<Place, UsageError> =>
+  Effect.suspend(() => placeIn({ ...process.env, DAYBOOK_DB: word }))
 
 /** The file of a verb that works on files only; the refusal says what to use instead (CL-802). */
 const onlyFile =
@@ -75,17 +82,23 @@ export const exists = Effect.flatMap(current, (path) =>
 )
 
 /** An existing database; a reader creates no file (CL-22). */
-export const existing: Effect.Effect<Place, DatabaseProblem | NotFound | UsageError> = Effect.tap(place, (place) =>
-  place._tag === "Postgres" || place.path === ":memory:"
-    ? Effect.void
-    : Effect.tryPromise({ try: () => stat(place.path), catch: (cause) => cause }).pipe(
-        Effect.mapError((cause) =>
-          hasCode(cause, "ENOENT")
-            ? new NotFound({ message: `there is no database at ${place.path} yet; daybook prompt creates it` })
-            : problem(place.path, cause)
-        )
-      )
+export const existing: Effect.Effect<Place, DatabaseProblem | NotFound | UsageError> = Effect.suspend(() =>
+  existingAt(place)
 )
+
+/** As `existing`, of any place. */
+export const existingAt = (given: Effect.Effect<Place, UsageError>) =>
+  Effect.tap(given, (place) =>
+    place._tag === "Postgres" || place.path === ":memory:"
+      ? Effect.void
+      : Effect.tryPromise({ try: () => stat(place.path), catch: (cause) => cause }).pipe(
+          Effect.mapError((cause) =>
+            hasCode(cause, "ENOENT")
+              ? new NotFound({ message: `there is no database at ${place.path} yet; daybook prompt creates it` })
+              : problem(place.path, cause)
+          )
+        )
+  )
 
 /** An existing file, for a verb that works on files only. */
 export const existingFile = (instead: string) => Effect.flatMap(existing, onlyFile(instead))
@@ -102,14 +115,18 @@ export const canWrite: Effect.Effect<boolean> = Effect.flatMap(current, (path) =
 })
 
 /** A database that may not exist yet; creates its folder for the user alone (CL-21). */
-export const writable: Effect.Effect<Place, DatabaseProblem | UsageError> = Effect.tap(place, ({ path }) =>
-  path === ":memory:"
-    ? Effect.void
-    : Effect.tryPromise({
-        try: () => makeFolders(dirname(path), 0o700),
-        catch: (cause) => problem(path, cause)
-      })
-)
+export const writable: Effect.Effect<Place, DatabaseProblem | UsageError> = Effect.suspend(() => writableAt(place))
+
+/** As `writable`, of any place. */
+export const writableAt = (given: Effect.Effect<Place, UsageError>) =>
+  Effect.tap(given, ({ path }) =>
+    path === ":memory:"
+      ? Effect.void
+      : Effect.tryPromise({
+          try: () => makeFolders(dirname(path), 0o700),
+          catch: (cause) => problem(path, cause)
+        })
+  )
 
 /** A file that may not exist yet, for a verb that works on files only. */
 export const writableFile = (instead: string) =>

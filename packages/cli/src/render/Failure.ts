@@ -101,6 +101,7 @@ const codes = new Map<string, number>([
   ["NothingToRedo", exitCode.notFound],
   ["RedoRefused", exitCode.failed],
   ["ImportIncomplete", exitCode.failed],
+  ["CopyIncomplete", exitCode.failed],
   ["FileProblem", exitCode.failed],
   ["RedactionFailed", exitCode.failed],
   ["NotASession", exitCode.failed],

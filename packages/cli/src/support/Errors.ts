@@ -52,6 +52,12 @@ export class DiscordIncomplete extends Schema.TaggedError<DiscordIncomplete>("@d
   { message: Schema.String }
 ) {}
 
+/** `daybook copy` could not copy every session. The others are copied. */
+export class CopyIncomplete extends Schema.TaggedError<CopyIncomplete>("@daybook/cli/CopyIncomplete")(
+  "CopyIncomplete",
+  { message: Schema.String }
+) {}
+
 /** A file that the command writes cannot be written. */
 export class FileProblem extends Schema.TaggedError<FileProblem>("@daybook/cli/FileProblem")("FileProblem", {
   message: Schema.String
