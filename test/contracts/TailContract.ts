@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Chunk, Deferred, Effect, Exit, Fiber, Option, Queue, Scope, Stream, TestClock } from "effect"
 import { draft, type LiveEvent, type SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
-import { EventLog, type ReadError, type ReplayComplete } from "../../packages/log/src/log/EventLog.ts"
+import { EventLog, type LiveRelay, type ReadError, type ReplayComplete } from "../../packages/log/src/log/EventLog.ts"
 import type { LogStore } from "./LogStore.ts"
 import { begin, created, message, readAll, renamed, session } from "./Samples.ts"
 
@@ -129,6 +129,37 @@ export const tailContract = <R, E>({ layer, name }: LogStore<R, E>): void =>
         assert.deepStrictEqual([...(yield* Stream.runCollect(Stream.take(live, 1)))], [delta("heard")])
         // No text is under way: nothing started in the log.
         assert.isEmpty(soFar)
+      })
+    )
+
+    it.scoped("CU-5: while a relay is there, each subscriber that begins hears its session's live events", () =>
+      Effect.gen(function* () {
+        const [log, id, assistantMessageID] = [yield* EventLog, session(), message()]
+        const relaying = yield* Scope.make()
+        const relay: LiveRelay = (sessionID, tell) =>
+          Effect.sync(() =>
+            tell({
+              type: "session.next.text.delta",
+              sessionID,
+              data: { assistantMessageID, textID: "t", delta: "elsewhere" }
+            })
+          )
+        yield* Scope.extend(log.relayLive(relay), relaying)
+        const heard = yield* Stream.runHead(log.live({ sessionID: id }))
+        assert.deepStrictEqual(
+          Option.map(heard, ({ data, sessionID }) => [sessionID, "delta" in data && data.delta]),
+          Option.some([id, "elsewhere"])
+        )
+        yield* Scope.close(relaying, Exit.void)
+        const { live } = yield* log.subscribe({ sessionID: id })
+        const own: LiveEvent = {
+          type: "session.next.text.delta",
+          sessionID: id,
+          data: { assistantMessageID, textID: "t", delta: "here" }
+        }
+        yield* Effect.yieldNow()
+        yield* log.publishLive(own)
+        assert.deepStrictEqual([...(yield* Stream.runCollect(Stream.take(live, 1)))], [own])
       })
     )
 

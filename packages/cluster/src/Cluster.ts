@@ -7,6 +7,8 @@
  */
 import { SessionExecution } from "@daybook/core/session/SessionExecution"
 import { SessionID } from "@daybook/log/domain/Identifiers"
+import { LiveEvent } from "@daybook/log/events/SessionEvents"
+import { EventLog, type LiveRelay, type OpenText } from "@daybook/log/log/EventLog"
 import { Inbox } from "@daybook/log/store/Inbox"
 import * as Entity from "@effect/cluster/Entity"
 import * as EntityId from "@effect/cluster/EntityId"
@@ -17,7 +19,7 @@ import * as ShardingConfig from "@effect/cluster/ShardingConfig"
 import * as SqlRunnerStorage from "@effect/cluster/SqlRunnerStorage"
 import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import * as Rpc from "@effect/rpc/Rpc"
-import { type Duration, Effect, Layer, Option, Schedule, Schema } from "effect"
+import { type Duration, Effect, Layer, Option, Schedule, Schema, Stream } from "effect"
 
 /** A node of the cluster. */
 export interface Settings {
@@ -30,16 +32,32 @@ export interface Settings {
   readonly sharding?: Partial<ShardingConfig.ShardingConfig["Type"]>
 }
 
-const Session = Entity.make("Session", [Rpc.make("Wake"), Rpc.make("Settled")])
+const Session = Entity.make("Session", [
+  Rpc.make("Wake"),
+  Rpc.make("Settled"),
+  Rpc.make("Live", { success: LiveEvent, stream: true })
+])
 
 /** Maximum number of sessions that one sweep wakes. */
 const page = 100
 
 const lost = Effect.catchAllCause((cause) => Effect.logDebug("a message to another node was lost", cause))
 
+/** How long a reader waits before it looks again where the session's shard is. */
+const relayAgain = "500 millis"
+
+/** Whether a reader that joined within these texts hears this: a text without its beginning would be misread. */
+const isWhole = (begun: ReadonlySet<string>) => (event: LiveEvent) => {
+  if (event.type === "session.next.text.delta") return !begun.has(event.data.textID)
+  return event.type !== "session.next.reasoning.delta" || !begun.has(event.data.reasoningID)
+}
+
+const idsOf = (texts: ReadonlyArray<OpenText>): ReadonlySet<string> => new Set(texts.map(({ id }) => id))
+
 const make = Effect.fnUntraced(function* ({ sweepEvery = "5 seconds" }: Settings) {
   const local = yield* SessionExecution
   const inbox = yield* Inbox
+  const log = yield* EventLog
   const sharding = yield* Sharding.Sharding
   const entityOf = yield* Session.client
   const fork = yield* Effect.map(Effect.scope, (scope) => Effect.forkIn(scope))
@@ -55,6 +73,16 @@ const make = Effect.fnUntraced(function* ({ sweepEvery = "5 seconds" }: Settings
   }).pipe(Effect.catchAllCause((cause) => Effect.logWarning("looking for waiting prompts failed", cause)))
   yield* fork(Effect.repeat(sweep, Schedule.spaced(sweepEvery)))
 
+  const relay: LiveRelay = (sessionID, tell) => {
+    const once = Effect.suspend(() =>
+      isHere(sessionID)
+        ? Effect.void
+        : Stream.runForEach(entityOf(sessionID).Live(), (event) => Effect.sync(() => tell(event)))
+    )
+    return Effect.asVoid(Effect.repeat(lost(once), Schedule.spaced(relayAgain)))
+  }
+  yield* log.relayLive(relay)
+
   return SessionExecution.of({
     ...local,
     wake: (sessionID) =>
@@ -66,9 +94,18 @@ const make = Effect.fnUntraced(function* ({ sweepEvery = "5 seconds" }: Settings
 const entity = Session.toLayer(
   Effect.gen(function* () {
     const local = yield* SessionExecution
+    const log = yield* EventLog
     const { entityId } = yield* Entity.CurrentAddress
     const sessionID = yield* Effect.orDie(Schema.decodeUnknown(SessionID)(entityId))
-    return { Wake: () => local.wake(sessionID), Settled: () => local.settled(sessionID) }
+    const live = Effect.map(log.subscribe({ sessionID }), ({ live, soFar }) =>
+      Stream.filter(live, isWhole(idsOf(soFar)))
+    )
+    return {
+      Wake: () => local.wake(sessionID),
+      Settled: () => local.settled(sessionID),
+      // A reader that fell behind begins again.
+      Live: () => Stream.catchAll(Stream.unwrapScoped(live), () => Stream.empty)
+    }
   }),
   { concurrency: "unbounded" }
 )

@@ -1,4 +1,7 @@
-/** A node of a cluster: answers every request with its name, and runs a prompt for each session id on its input. */
+/**
+ * A node of a cluster: answers each request with its name, but says no more than that to `hold`. Its input has a verb and a
+ * session in each line.
+ */
 import { createInterface } from "node:readline"
 import { Deferred, Duration, Effect, Layer, Stream } from "effect"
 import * as Cluster from "../../../packages/cluster/src/Cluster.ts"
@@ -26,27 +29,42 @@ const runtime = Daybook.layer({
   })
 }).pipe(Layer.provideMerge(ScriptedModel.layer()))
 
-const answer = Stream.make(
-  { type: "text-start", id: "t" } as const,
-  { type: "text-delta", id: "t", delta: `from ${name}` } as const,
-  { type: "text-end", id: "t" } as const,
-  { type: "finish", reason: "stop", usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 } } as const
-)
+const text = ScriptedModel.textParts("t", `from ${name}`)
+const whole = Stream.make(...text, ScriptedModel.finish())
+const held = Stream.concat(Stream.fromIterable(text.slice(0, 2)), Stream.never)
+
+const say = (...words: ReadonlyArray<string>) => Effect.sync(() => void process.stdout.write(`${words.join(" ")}\n`))
 
 const program = Effect.gen(function* () {
   const sessions = yield* Sessions
   const model = yield* ScriptedModel.ScriptedModel
-  yield* Effect.fork(Effect.forever(model.answer(answer).pipe(Effect.zipRight(model.request))))
-  process.stdout.write("up\n")
-  const lines = Stream.fromAsyncIterable(createInterface({ input: process.stdin }), (cause) => cause)
-  yield* Stream.runForEach(lines, (line) =>
-    Effect.gen(function* () {
-      const id = SessionID.make(line)
-      yield* sessions.create({ id, location: { directory: "/tmp" } })
-      yield* sessions.prompt({ sessionID: id, prompt: { text: "who?" } })
-      process.stdout.write(`${id}\n`)
-    })
+  const answerOne = Effect.flatMap(model.request, ({ prompt }) =>
+    model.answer(JSON.stringify(prompt.content.at(-1)).includes("hold") ? held : whole)
   )
+  yield* Effect.fork(Effect.forever(answerOne))
+  const prompt = Effect.fnUntraced(function* (id: SessionID, text: string) {
+    yield* sessions.create({ id, location: { directory: "/tmp" } })
+    yield* sessions.prompt({ sessionID: id, prompt: { text } })
+  })
+  const verbs: Readonly<Record<string, (id: SessionID) => Effect.Effect<void, unknown>>> = {
+    ask: (id) => prompt(id, "who?"),
+    hold: (id) => prompt(id, "hold"),
+    interrupt: (id) => sessions.interrupt(id),
+    hear: (id) =>
+      Effect.asVoid(
+        Effect.forkDaemon(
+          Stream.runForEach(sessions.live(id), (event) =>
+            event.type === "session.next.text.delta" ? say("heard", id, event.data.delta) : Effect.void
+          )
+        )
+      )
+  }
+  yield* say("up")
+  const lines = Stream.fromAsyncIterable(createInterface({ input: process.stdin }), (cause) => cause)
+  yield* Stream.runForEach(lines, (line) => {
+    const [verb = "", id = ""] = line.split(" ")
+    return Effect.zipRight(verbs[verb]?.(SessionID.make(id)) ?? Effect.void, say("did", verb, id))
+  })
   yield* Deferred.await(yield* Deferred.make<void>())
 })
 

@@ -165,6 +165,9 @@ export interface LiveSubscription {
   readonly soFar: ReadonlyArray<OpenText>
 }
 
+/** Runs beside a subscriber and gives it the live events of other processes. */
+export type LiveRelay = (sessionID: SessionID, tell: (event: LiveEvent) => void) => Effect.Effect<void>
+
 /** The log rejects a replayed event. Nothing was stored. */
 export class ReplayRefused extends Schema.TaggedError<ReplayRefused>("@daybook/log/ReplayRefused")("ReplayRefused", {
   reason: Schema.Literal(
@@ -380,6 +383,8 @@ export interface Service {
   ) => Effect.Effect<void, never, Scope.Scope>
   /** Sends a live event to the current subscribers. Nothing is stored; having no subscriber is not an error. */
   readonly publishLive: (event: LiveEvent) => Effect.Effect<void>
+  /** Each subscriber that begins before the scope closes hears this relay too, until it ends. */
+  readonly relayLive: (relay: LiveRelay) => Effect.Effect<void, never, Scope.Scope>
   /** The sequence number of the event with this id; undefined if the session has none. A key lookup. */
   readonly placeOf: (sessionID: SessionID, eventID: string) => Effect.Effect<number | undefined, LogUnavailable>
   /**

@@ -7,7 +7,7 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import type { EventIn, LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
 import { clamp } from "../support/Clamp.ts"
 import { acquireRelease } from "../support/Closing.ts"
-import { type LiveSubscription, type OpenText, SubscriberOverflow } from "./EventLog.ts"
+import { type LiveRelay, type LiveSubscription, type OpenText, SubscriberOverflow } from "./EventLog.ts"
 
 // Keeps the deltas of texts that this process is streaming, for subscribers that join in the middle; a text above the
 // limit loses its deltas.
@@ -100,10 +100,12 @@ export interface LiveEvents {
   ) => Effect.Effect<void, never, Scope.Scope>
   readonly subscribe: (options: LiveOptions) => Effect.Effect<LiveSubscription, never, Scope.Scope>
   readonly publish: (event: LiveEvent) => void
+  readonly relay: (relay: LiveRelay) => Effect.Effect<void, never, Scope.Scope>
 }
 
 export const make = (openTexts: OpenTexts): LiveEvents => {
   const subscribers = new Map<string, Set<Subscriber>>()
+  let relayed: LiveRelay | undefined
 
   const add = (sessionID: SessionID, subscriber: Subscriber) => {
     const set = subscribers.get(sessionID)
@@ -118,7 +120,7 @@ export const make = (openTexts: OpenTexts): LiveEvents => {
   }
 
   const hear: LiveEvents["hear"] = (sessionID, begin) =>
-    Effect.asVoid(
+    Effect.flatMap(
       acquireRelease(
         Effect.sync(() => {
           // In one step: the next live event follows `soFar`.
@@ -127,7 +129,9 @@ export const make = (openTexts: OpenTexts): LiveEvents => {
           return subscriber
         }),
         (subscriber) => Effect.sync(() => remove(sessionID, subscriber))
-      )
+      ),
+      (subscriber) =>
+        relayed === undefined ? Effect.void : Effect.asVoid(Effect.forkScoped(relayed(sessionID, subscriber)))
     )
 
   return {
@@ -151,6 +155,13 @@ export const make = (openTexts: OpenTexts): LiveEvents => {
     publish: (event) => {
       openTexts.published(event)
       for (const subscriber of subscribers.get(event.sessionID) ?? []) subscriber(event)
-    }
+    },
+    relay: (relay) =>
+      Effect.asVoid(
+        acquireRelease(
+          Effect.sync(() => void (relayed = relay)),
+          () => Effect.sync(() => void (relayed = undefined))
+        )
+      )
   }
 }

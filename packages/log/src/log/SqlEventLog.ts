@@ -243,7 +243,7 @@ export interface Store {
 /** The event log over a store. */
 export const over = ({ identity, probe, readSql, removed, replay, sql, tails, writer }: Store) => {
   const openTexts = LiveEvents.makeOpenTexts()
-  const { hear, publish, subscribe } = LiveEvents.make(openTexts)
+  const { hear, publish, relay, subscribe } = LiveEvents.make(openTexts)
   const { listen, notify } = makeListeners()
 
   const append = makeAppend(sql, writer, (events) => {
@@ -268,6 +268,7 @@ export const over = ({ identity, probe, readSql, removed, replay, sql, tails, wr
         ({ changed }) => changed
       ),
     publishLive: (event) => Effect.sync(() => publish(event)),
+    relayLive: relay,
     remove: Effect.fn("EventLog.remove")(function* (sessionID) {
       const existed = yield* Effect.uninterruptible(
         Effect.tap(removeSession(sql, sessionID), () => {
