@@ -60,11 +60,24 @@ describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
       const events = yield* one.run(["events", id, "--json"], { env })
       assert.strictEqual(events.code, 0, events.stderr)
       assert.deepStrictEqual(yield* other.run(["events", id, "--json"], { env }), events)
-      const exported = yield* one.run(["files", "export"], { env })
-      assert.strictEqual(exported.code, 0, exported.stderr)
+      for (const words of [
+        ["--plain", "--session", id],
+        ["context", id],
+        ["tree", id],
+        ["rename", id, "mended"],
+        ["budget", id],
+        ["export", id, "--format", "pi", "--out", "fix.jsonl"],
+        ["import", "fix.jsonl"],
+        ["files", "export"],
+        ["files", "verify"],
+        ["shell", "list"]
+      ]) {
+        const { code, stderr } = yield* one.run(words, { env })
+        assert.strictEqual(code, 0, `${words.join(" ")}: ${stderr}`)
+      }
       const removed = yield* other.run(["remove", id, "--yes"], { env })
       assert.strictEqual(removed.code, 0, removed.stderr)
-      assert.strictEqual((yield* one.run(["sessions"], { env })).stdout.includes("fix"), false)
+      assert.strictEqual((yield* one.run(["sessions"], { env })).stdout.includes(id), false)
     })
   )
 

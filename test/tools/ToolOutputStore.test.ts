@@ -175,6 +175,21 @@ describe("kept outputs", () => {
     })
   )
 
+  it.scoped("PG-36: on another machine the model is told that a kept output is gone, and what to do", () =>
+    Effect.gen(function* () {
+      const [bench, elsewhere] = [yield* makeWorkbench(), yield* makeWorkbench()]
+      const store = Context.get(bench.context, ToolOutputStore.ToolOutputStore)
+      const shown = textOf(yield* store.bound(owner, textOutput("line\n".repeat(4_000))))
+      const [, path = ""] = /path "([^"]+)"/.exec(shown) ?? []
+      const error = yield* elsewhere.fail("read", { path })
+      assert.strictEqual(error.type, "file.missing")
+      assert.match(
+        error.message,
+        /^"tool-output:[^"]+" is gone: .* where the tool ran; run the tool again if you need it$/
+      )
+    })
+  )
+
   it.scoped("TO-24: the model reads a kept output by the path of its file, and no other session does", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()

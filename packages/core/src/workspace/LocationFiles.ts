@@ -256,13 +256,23 @@ const keptReference = ({ locate }: Sources, sessionID: SessionID, name: string) 
   return Option.contains(kept, name) ? reference : name
 }
 
+const outputGone = (name: string) =>
+  refuse(
+    "file.missing",
+    `${quoted(name)} is gone: outputs are kept for some days, on the machine where the tool ran; run the tool again if you need it`
+  )
+
 /** Resolves an existing path in the Location, in a reference, or of a kept output. */
 const resolve = Effect.fn("LocationFiles.resolve")(function* (files: Sources, sessionID: SessionID, given: string) {
   const name = keptReference(files, sessionID, given)
   if (name.startsWith(referencePrefix)) {
     const kept = files.locate(sessionID, name)
     if (Option.isNone(kept)) return yield* refuse("path.invalid", `${quoted(name)} is not a kept tool output`)
-    return { real: yield* tryFile("read", name, () => fs.realpath(kept.value)), resource: name, spelled: name }
+    const real = yield* Effect.mapError(
+      tryFile("read", name, () => fs.realpath(kept.value)),
+      (error) => (error.type === "file.missing" ? outputGone(name) : error)
+    )
+    return { real, resource: name, spelled: name }
   }
   const referenced = parseReferenced(files.references, name)
   if (Option.isSome(referenced)) return yield* resolveReferenced(files, referenced.value)
