@@ -20,6 +20,7 @@ import * as SqlRunnerStorage from "@effect/cluster/SqlRunnerStorage"
 import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import * as Rpc from "@effect/rpc/Rpc"
 import { type Duration, Effect, Layer, Option, Schedule, Schema, Stream } from "effect"
+import * as Sweep from "./Sweep.ts"
 
 /** A node of the cluster. */
 export interface Settings {
@@ -37,9 +38,6 @@ const Session = Entity.make("Session", [
   Rpc.make("Settled"),
   Rpc.make("Live", { success: LiveEvent, stream: true })
 ])
-
-/** Maximum number of sessions that one sweep wakes. */
-const page = 100
 
 const lost = Effect.catchAllCause((cause) => Effect.logDebug("a message to another node was lost", cause))
 
@@ -67,9 +65,12 @@ const make = Effect.fnUntraced(function* ({ sweepEvery = "5 seconds" }: Settings
     return sharding.hasShardId(sharding.getShardId(id, Session.getShardGroup(id)))
   }
 
+  let last: SessionID | undefined
   const sweep = Effect.gen(function* () {
-    const here = (yield* inbox.sessions).filter(({ id }) => isHere(id))
-    yield* Effect.forEach(here.slice(0, page), ({ id }) => local.wake(id), { discard: true })
+    const here = (yield* inbox.sessions).map(({ id }) => id).filter(isHere).toSorted()
+    const woken = Sweep.turn(here, last)
+    last = woken.at(-1)
+    yield* Effect.forEach(woken, local.wake, { discard: true })
   }).pipe(Effect.catchAllCause((cause) => Effect.logWarning("looking for waiting prompts failed", cause)))
   yield* fork(Effect.repeat(sweep, Schedule.spaced(sweepEvery)))
 
