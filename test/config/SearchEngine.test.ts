@@ -19,7 +19,7 @@ it("TO-793: a provider has its key from a variable, or its url; a key in the fil
   assert.strictEqual(keyOf("{ provider: tavily, key: '${TAVILY}' }"), "")
   assert.isUndefined(accepted("{ provider: brave, key: $BRAVE }").literalKeys)
   assert.deepStrictEqual(accepted("{ provider: tavily, key: tvly-1 }").literalKeys, ["search.key"])
-  const local = { provider: "searxng", url: "http://127.0.0.1:8888" }
+  const local = { provider: "searxng", url: "http://127.0.0.1:8888" } as const
   assert.deepStrictEqual(accepted(`{ provider: searxng, url: "${local.url}" }`).search, local)
 })
 

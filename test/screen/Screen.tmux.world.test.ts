@@ -8,9 +8,13 @@ import { existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { build } from "../cli/support/Bundle.ts"
 import { held } from "../cli/support/Held.ts"
+import { temporaryFolder } from "../support/Database.ts"
 import { lacks } from "../support/Parts.ts"
 import { opened, send, status } from "./support/Opened.ts"
 import * as Tmux from "./support/Tmux.ts"
+
+/** A picture of one red point. */
+const dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 beforeAll(() => void build())
 
@@ -124,6 +128,24 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
       yield* turn.finish()
       const screen = yield* pane.until((screen) => screen.includes("Read."))
       assert.include(screen, "more lines")
+    })
+  )
+
+  it.scopedLive("SC-550, SC-551: a picture's pasted path is a chip, and the model is shown the picture", () =>
+    Effect.gen(function* () {
+      const { model, pane } = yield* opened()
+      const folder = yield* temporaryFolder
+      const path = join(folder, "a.png")
+      writeFileSync(path, Buffer.from(dot, "base64"))
+      yield* pane.type("Which colour? ")
+      yield* pane.paste(`'${path}'`)
+      yield* pane.until((screen) => screen.includes("[picture /"))
+      yield* pane.press("Enter")
+      const turn = yield* model.next
+      assert.include(JSON.stringify(turn.body.messages.at(-1)), "image/png")
+      yield* turn.text("Red.")
+      yield* turn.finish()
+      yield* pane.until((screen) => screen.includes("Red."))
     })
   )
 

@@ -77,7 +77,7 @@ export const readText = (words: ReadonlyArray<string>, appending: boolean): Effe
 }
 
 /** The size limit of a file outside the session's folder, which is sent with its bytes. */
-const maxBytes = 16 * 1024 * 1024
+export const maxBytes = 16 * 1024 * 1024
 const maxSchemaBytes = 1024 * 1024
 
 const failed = (option: string, path: string) => (cause: unknown) =>

@@ -29,6 +29,7 @@ import * as Draft from "./Draft.ts"
 import * as Draw from "./Draw.ts"
 import * as Frame from "./Frame.ts"
 import * as Input from "./Input.ts"
+import * as Pictures from "./Pictures.ts"
 import * as ServedAsks from "./ServedAsks.ts"
 import * as Talk from "./Talk.ts"
 import { themeOf } from "./Theme.ts"
@@ -157,7 +158,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     const found = text.startsWith("/") ? Commands.find(text) : undefined
     if (found !== undefined) return void act(found.command.run(desk, found.rest))
     const refusal = Commands.misspelt(text)
-    if (refusal === undefined) return void talk.prompt(text, delivery)
+    if (refusal === undefined) return void talk.prompt(text, delivery, chips)
     note(refusal, true)
     input.editor.setText(text)
   }
@@ -390,6 +391,9 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
 
   const keepDraft = () => drafts.keep(input.editor.getExpandedText(), state.session?.id)
 
+  /** The pictures that were pasted or dropped. */
+  const chips = new Set<string>()
+
   const onPaste = (text: string) => {
     if (s.choosing !== undefined) return
     const dialog = answerable()
@@ -398,7 +402,9 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
       return
     }
     elsewhere()
-    input.editor.handleInput(Input.pasted(text))
+    const chip = Pictures.chipOf(text)
+    if (chip !== undefined) chips.add(chip)
+    input.editor.handleInput(Input.pasted(chip ?? text))
     keepDraft()
   }
 

@@ -20,6 +20,7 @@ import type { Questions } from "./Ask.ts"
 import * as Commands from "./Commands.ts"
 import { follow, type Past } from "./SessionFollower.ts"
 import * as HostCommand from "./HostCommand.ts"
+import * as Pictures from "./Pictures.ts"
 import * as View from "./View.ts"
 
 /** The model and the agent of the next session. */
@@ -233,12 +234,18 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
     return session
   })
 
-  const prompt = (text: string, delivery: View.WaitingPrompt["delivery"]) =>
+  const prompt = (text: string, delivery: View.WaitingPrompt["delivery"], chips: ReadonlySet<string>) =>
     act(
       Effect.gen(function* () {
+        const files = yield* Pictures.attached(text, chips)
         const session = state.session ?? (yield* create(text))
         const id = yield* identifiers.message
-        yield* sessions.prompt({ id, sessionID: session.id, prompt: { text }, delivery })
+        yield* sessions.prompt({
+          id,
+          sessionID: session.id,
+          prompt: { text, ...(files.length === 0 ? {} : { files }) },
+          delivery
+        })
         yield* Breadcrumb.leave({ directory: session.location.directory, sessionID: session.id })
       }).pipe(Effect.tapErrorCause(() => Effect.sync(() => options.refused(text))))
     )
