@@ -90,7 +90,7 @@ describe("serve", () => {
   it.scopedLive("CL-123: a signal interrupts what runs, and the files say so when the process has ended", () =>
     Effect.gen(function* () {
       const { env, here, model } = yield* held
-      const server = yield* serving(here, ["--agent", "build"], { env })
+      const server = yield* serving(here, ["--agent", "build", "--drain", "0"], { env })
       const asking = yield* client(join(rootOf(here), "agent", "build.sock"))
       yield* asking.write(`${JSON.stringify(send("m1", "hello"))}\n`)
       const turn = yield* model.next

@@ -101,6 +101,40 @@ export const sessionOwnerContract = <E>({ name, two }: OwnerStore<E>): void => {
         })
     )
 
+    it.scoped("EX-821: what an owner hands over is said to the next owner, once, and the epoch grows", () =>
+      Effect.gen(function* () {
+        const { id, one, other } = yield* opened
+        const activityID = ActivityID.make("act_over")
+        yield* started(one, id, activityID)
+        const epoch = yield* Effect.scoped(
+          Effect.gen(function* () {
+            const { handOver, handed, token } = yield* (yield* owners(one)).acquire(id)
+            assert.isUndefined(handed)
+            yield* handOver({ activityID, turns: 3 })
+            return token.epoch
+          })
+        )
+        assert.deepStrictEqual(yield* (yield* owners(other)).handedOver, [id])
+        assert.isTrue(yield* (yield* owners(other)).isOwned(id))
+        const next = yield* Effect.scoped((yield* owners(other)).acquire(id))
+        assert.deepStrictEqual(next.handed, { activityID, turns: 3 })
+        assert.isAbove(next.token.epoch, epoch)
+        assert.deepStrictEqual(yield* (yield* owners(one)).handedOver, [])
+        assert.isUndefined((yield* Effect.scoped((yield* owners(one)).acquire(id))).handed)
+      })
+    )
+
+    it.scoped("EX-827: an owner that was replaced hands nothing over", () =>
+      Effect.gen(function* () {
+        const { id, one, other } = yield* opened
+        const stale = yield* acquireStopped(one, id)
+        const next = yield* takenAfter(other, id, 3_000)
+        yield* stale.handOver({ activityID: "act_over", turns: 1 })
+        yield* write(other, id, next.token)
+        assert.deepStrictEqual(yield* (yield* owners(other)).handedOver, [])
+      })
+    )
+
     it.scoped("EX-O8: an owner renews until it has let go, its cleanup included, and keeps the session", () =>
       Effect.gen(function* () {
         const { id, one, other } = yield* opened

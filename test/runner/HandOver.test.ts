@@ -187,3 +187,23 @@ it.scoped("EX-826: an interrupt between two owners stops the activity where it w
     }).pipe(Effect.provide(other))
   })
 )
+
+it.scoped("EX-828: a child whose parent runs here works on while the process leaves", () =>
+  Effect.gen(function* () {
+    const { execution, id, one, slow } = yield* midTurn
+    yield* Effect.gen(function* () {
+      const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
+      yield* execution.leave("10 seconds")
+      const child = yield* sessions.create({ parentID: id, location: (yield* sessions.get(id)).location })
+      yield* tool("quick", () => Effect.succeed("quick"))
+      yield* model.answer(calls(callParts("c2", "quick", {})))
+      yield* model.answer(says("Done."))
+      yield* say(child.id, "help")
+      yield* sessions.wait(child.id)
+      assert.deepStrictEqual(yield* outcomes(child.id), ["completed"])
+      yield* slow.open
+      yield* execution.left
+      assert.deepStrictEqual(yield* outcomes(id), [])
+    }).pipe(Effect.provide(one))
+  })
+)

@@ -368,7 +368,8 @@ export const serve = verb({
       "root, the sockets are in home/UID; a shared space that others may write to has sockets in shared/SPACE.",
     "It prints where it listens, and ready once the sockets accept and the files are current. Ctrl-C stops it: running " +
       "work is interrupted and its clients are told; waiting prompts run when it is served again. A second Ctrl-C exits " +
-      "immediately. Agents work in a folder of their own, which clients see as /; --chroot selects another. Permissions are " +
+      "immediately. At SIGTERM running turns have --drain seconds to end, and the next server of the database, or one " +
+      "beside, goes on with their sessions. Agents work in a folder of their own, which clients see as /; --chroot selects another. Permissions are " +
       "asked at the terminal and of the clients: the first answer counts. They wait for it without a limit, unless " +
       "permission_timeout of the configuration sets one.",
     "--http serves all sessions over HTTP, with sockets or alone (then no files are kept): /reference lists the endpoints, " +
