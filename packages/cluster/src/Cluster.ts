@@ -67,7 +67,10 @@ const make = Effect.fnUntraced(function* ({ sweepEvery = "5 seconds" }: Settings
 
   let last: SessionID | undefined
   const sweep = Effect.gen(function* () {
-    const here = (yield* inbox.sessions).map(({ id }) => id).filter(isHere).toSorted()
+    const here = (yield* inbox.sessions)
+      .map(({ id }) => id)
+      .filter(isHere)
+      .toSorted()
     const woken = Sweep.turn(here, last)
     last = woken.at(-1)
     yield* Effect.forEach(woken, local.wake, { discard: true })
