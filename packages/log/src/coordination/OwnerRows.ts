@@ -1,6 +1,7 @@
 /** The statements on a session's owner and lease. Spec: EX-O1..EX-O8, EX-402, EX-404 in specs/execution.md. */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Clock, Effect, Option } from "effect"
+import { anyHandedOver, type HandedOver, handedOverIn, handedOverOwner } from "../domain/HandedOver.ts"
 import type { SessionID } from "../domain/Identifiers.ts"
 import { unfinished } from "../domain/Imported.ts"
 import type { Session } from "../domain/Message.ts"
@@ -88,30 +89,6 @@ export function* ownerOf(sql: SqlClient.SqlClient, sessionID: SessionID): Steps<
   return found[0]
 }
 
-// A session that its owner handed over belongs to the next process. In place of an owner's id its row says which
-// activity goes on, and after how many turns. Processes of 0.1.0 read it as an owner that stays silent.
-// Spec: EX-820..EX-827.
-
-const handedOver = "next/"
-
-/** The pattern of the rows of sessions that were handed over. */
-export const anyHandedOver = `${handedOver}%`
-
-/** Where the next owner goes on. */
-export interface HandedOver {
-  /** The activity that is open in the log; undefined if only inputs wait. */
-  readonly activityID: string | undefined
-  /** Its completed turns. */
-  readonly turns: number
-}
-
-/** What the last owner handed over; undefined if it handed nothing over. */
-export const handedOverIn = (ownerID: string | null): HandedOver | undefined => {
-  if (ownerID === null || !ownerID.startsWith(handedOver)) return undefined
-  const [activityID = "", turns] = ownerID.slice(handedOver.length).split("/")
-  return { activityID: activityID === "" ? undefined : activityID, turns: Number(turns) }
-}
-
 /** The sessions that wait for their next owner. */
 export const selectHandedOver = (sql: SqlClient.SqlClient) =>
   sql<{ readonly session_id: SessionID }>`SELECT session_id FROM event_sequence
@@ -145,7 +122,7 @@ export const releaseOwnership = (
 ): Steps<void> =>
   change(
     "UPDATE event_sequence SET owner_id = ?, lease_until = 0 WHERE session_id = ? AND owner_id = ? AND owner_epoch = ?",
-    [next === undefined ? null : `${handedOver}${next.activityID ?? ""}/${next.turns}`, sessionID, ownerID, epoch]
+    [next === undefined ? null : handedOverOwner(next), sessionID, ownerID, epoch]
   )
 
 /** What an owner learns of its row at a renewal. */

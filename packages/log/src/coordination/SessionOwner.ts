@@ -8,10 +8,10 @@
  */
 import { Context, type Effect, type Option, type Scope } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
+import type { HandedOver } from "../domain/HandedOver.ts"
 import type { SessionBusy } from "../domain/SessionBusy.ts"
 import type { LogUnavailable, OwnerLost, OwnerToken } from "../log/EventLog.ts"
 import type { Standing } from "../store/SessionStore.ts"
-import type { HandedOver } from "./OwnerRows.ts"
 
 export { SessionBusy } from "../domain/SessionBusy.ts"
 

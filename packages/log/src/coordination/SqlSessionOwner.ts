@@ -16,6 +16,7 @@ import {
   Schedule,
   type Scope
 } from "effect"
+import { handedOverIn } from "../domain/HandedOver.ts"
 import type { SessionID } from "../domain/Identifiers.ts"
 import { type LogUnavailable, OwnerLost, type OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
@@ -286,7 +287,7 @@ const makeAcquire = (
         const epoch = yield* OwnerRows.takeOwnership(sessionID, self.ownerID, { now, leaseMs })
         // At once: another claim of this process may wait in the same commit.
         held.set(sessionID, (taken = epoch))
-        return { token: { ownerID: self.ownerID, epoch }, handed: OwnerRows.handedOverIn(found?.owner_id ?? null) }
+        return { token: { ownerID: self.ownerID, epoch }, handed: handedOverIn(found?.owner_id ?? null) }
       }).pipe(
         Effect.tapErrorCause(() =>
           Effect.sync(() => {
@@ -356,7 +357,7 @@ const makeOwned = (readSql: SqlClient.SqlClient, self: OwnerRows.Self): Service[
         const now = yield* Clock.currentTimeNanos
         return found.flat().flatMap((row) => {
           const standing = judge(row, now)
-          if (standing === "owned" || OwnerRows.handedOverIn(row.owner_id) !== undefined) living.add(row.session_id)
+          if (standing === "owned" || handedOverIn(row.owner_id) !== undefined) living.add(row.session_id)
           return standing === "unknown" ? [row.session_id] : []
         })
       })

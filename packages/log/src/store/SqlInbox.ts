@@ -1,7 +1,7 @@
 /** Implements the inbox on SQL. Contract: `Inbox.ts`. */
 import * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Either, Layer, Option, Schema } from "effect"
-import { anyHandedOver } from "../coordination/OwnerRows.ts"
+import { anyHandedOver } from "../domain/HandedOver.ts"
 import { SessionID } from "../domain/Identifiers.ts"
 import { ImportedLog, type ImportUnfinished, unfinished } from "../domain/Imported.ts"
 import { InboxFullError, NotWaiting, PromptConflictError } from "../domain/InboxError.ts"
