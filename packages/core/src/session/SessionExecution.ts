@@ -191,7 +191,7 @@ const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runni
         runnerAt(standing.session.location)
       )
       if (result._tag === "Drained") return
-      // The next owner goes on with the activity; callers here stop waiting.
+      // Callers of this run must not take it for done.
       if (result._tag === "Left") return yield* Effect.interrupt
       // The session moved while it ran: unfinished work continues in the new Location (TU-11).
       forced = result.unfinished

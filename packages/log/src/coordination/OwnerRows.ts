@@ -1,7 +1,7 @@
 /** The statements on a session's owner and lease. Spec: EX-O1..EX-O8, EX-402, EX-404 in specs/execution.md. */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Clock, Effect, Option } from "effect"
-import { anyHandedOver, type HandedOver, handedOverIn, ownerFor } from "../domain/HandedOver.ts"
+import { anyHandedOver, type HandedOver, handedOverIn, handedOverOwner } from "../domain/HandedOver.ts"
 import type { SessionID } from "../domain/Identifiers.ts"
 import { unfinished } from "../domain/Imported.ts"
 import type { Session } from "../domain/Message.ts"
@@ -89,11 +89,11 @@ export function* ownerOf(sql: SqlClient.SqlClient, sessionID: SessionID): Steps<
   return found[0]
 }
 
-/** The sessions that wait for their next owner. */
+/** The sessions that wait for their next owner. `admitted_seq` makes SQLite use the index of waiting inputs. */
 export const selectHandedOver = (sql: SqlClient.SqlClient) =>
   sql<{ readonly session_id: SessionID }>`SELECT session_id FROM event_sequence
     WHERE (session_id IN (SELECT id FROM session WHERE activity_state = 'running')
-      OR session IN (SELECT session FROM session_input WHERE promoted_seq IS NULL))
+      OR session IN (SELECT session FROM session_input WHERE promoted_seq IS NULL AND admitted_seq >= 0))
     AND owner_id LIKE ${anyHandedOver}`
 
 export interface Term {
@@ -122,7 +122,7 @@ export const releaseOwnership = (
 ): Steps<void> =>
   change(
     "UPDATE event_sequence SET owner_id = ?, lease_until = 0 WHERE session_id = ? AND owner_id = ? AND owner_epoch = ?",
-    [next === undefined ? null : ownerFor(next), sessionID, ownerID, epoch]
+    [next === undefined ? null : handedOverOwner(next), sessionID, ownerID, epoch]
   )
 
 /** What an owner learns of its row at a renewal. */

@@ -59,6 +59,7 @@ export interface Service {
   readonly get: (messageID: MessageID) => Effect.Effect<Input | undefined, StoreError>
   readonly waiting: (sessionID: SessionID, options: WaitingOptions) => Effect.Effect<ReadonlyArray<Input>, StoreError>
   readonly count: (sessionID: SessionID) => Effect.Effect<number, LogUnavailable>
+  /** Whether an input or a compaction waits, or the session's next owner is to go on with it. */
   readonly hasWork: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
   /** The sessions with waiting inputs, in id order. */
   readonly sessions: Effect.Effect<ReadonlyArray<Session>, StoreError>
