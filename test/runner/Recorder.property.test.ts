@@ -247,3 +247,19 @@ it("TU-12: a usage that is no count is not known, and never makes an event that 
   const [ended] = drafts
   assert.deepInclude(ended?.data, { tokens: { input: 0, output: 0, reasoning: 0, cache: { read: 0, write: 0 } } })
 })
+
+it("EX-B5: the input of a call counts once, whether it was streamed or came whole", () => {
+  const own = { id: "c", name: "tool-c", providerExecuted: false }
+  const whole = part({ type: "tool-call", ...own, params: { path: "a.md" } })
+  const streamed = [
+    part({ type: "tool-params-start", ...own }),
+    part({ type: "tool-params-delta", id: "c", delta: '{"path":' }),
+    part({ type: "tool-params-delta", id: "c", delta: '"a.md"}' }),
+    part({ type: "tool-params-end", id: "c" }),
+    whole
+  ]
+  for (const parts of [[whole], streamed]) {
+    const { received } = parts.reduce((state, one) => Either.getOrThrow(Recorder.record(state, one)).state, fresh)
+    assert.strictEqual(received.all, '{"path":"a.md"}'.length)
+  }
+})
