@@ -18,7 +18,7 @@ import type { Identifiers } from "@daybook/log/domain/Identifiers"
 import type { EventLog } from "@daybook/log/log/EventLog"
 import type { Inbox } from "@daybook/log/store/Inbox"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
-import { Catalog, Models, Servers } from "@daybook/models"
+import { Catalog, Models } from "@daybook/models"
 import { BuiltinTools } from "@daybook/tools"
 import * as LiveCommands from "@daybook/shell/agent/LiveCommands"
 import * as RunMode from "../arguments/RunMode.ts"
@@ -35,9 +35,6 @@ import * as Trusting from "./Trusting.ts"
 
 /** The models, for checks without a database. */
 export const models = ModelList.modelsLayer
-
-/** The variables to set to use a model. */
-export const { howToConfigure } = Servers
 
 /** Parses `provider/model`. */
 export const parseModel = Catalog.parseModel

@@ -211,14 +211,17 @@ export const announceModel = Effect.fn("Runtime.announceModel")(function* () {
   yield* output.note(`the model is ${oneLine(`${providerID}/${id}`)}; --model or DAYBOOK_MODEL chooses another\n`)
 })
 
+/** Says why the offline model answers, and what to do (CL-723). */
+export const noModel =
+  "no language model is configured, so the offline model answers, a fixed program: daybook setup keeps a key, or set " +
+  "ANTHROPIC_API_KEY, OPENAI_API_KEY or the key of another provider; daybook models lists the variables"
+
 /** Checks that a session's model, or the default one, exists; a note says if it is the offline model. */
 export const resolveModel = Effect.fn("Runtime.resolveModel")(function* (ref: ModelRef | undefined) {
   const { info } = yield* chosenModel(ref)
   if (info.ref.providerID === "offline") {
     const output = yield* Output
-    const { howToConfigure } = yield* host
-    const sentence = "no language model is configured, so the offline model answers"
-    yield* output.note(`${sentence}: daybook setup keeps a key, or ${howToConfigure}\n`)
+    yield* output.note(`${noModel}\n`)
   }
 })
 

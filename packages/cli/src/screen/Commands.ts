@@ -14,7 +14,7 @@ import { fileLines, undoNote } from "../commands/undo.ts"
 import { UsageError } from "../support/Errors.ts"
 import { didYouMean } from "../support/Nearest.ts"
 import type { Output } from "../terminal/Output.ts"
-import { readModel } from "../host/Runtime.ts"
+import { noModel, readModel } from "../host/Runtime.ts"
 import type { Choice } from "./Ask.ts"
 
 /** What a list is for. */
@@ -145,13 +145,9 @@ const models = Effect.gen(function* () {
   return models.map(({ model, name }): Choice => ({ value: model, label: model, about: name }))
 })
 
-export const noModel =
-  "no language model is configured, so the offline model answers, a fixed program: daybook setup keeps a key, or set " +
-  "ANTHROPIC_API_KEY, OPENAI_API_KEY or the key of another provider, and start daybook again; daybook models lists the variables"
-
 const chooseModel = Effect.fnUntraced(function* (desk: Desk) {
   const choices = yield* models
-  if (choices.every(({ value }) => value.startsWith("offline/"))) desk.note(noModel)
+  if (choices.every(({ value }) => value.startsWith("offline/"))) desk.note(`${noModel}; then start daybook again`)
   const chosen = yield* desk.choose({ title: "models", choices })
   return chosen?.value
 })

@@ -16,6 +16,7 @@ import { Remote } from "../host/Remote.ts"
 import { failureOfCause } from "../render/Failure.ts"
 import { oneLine } from "../render/Plain.ts"
 import * as Breadcrumb from "../terminal/Breadcrumb.ts"
+import { noModel } from "../host/Runtime.ts"
 import type { Questions } from "./Ask.ts"
 import * as Commands from "./Commands.ts"
 import { follow, type Past } from "./SessionFollower.ts"
@@ -123,7 +124,7 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
     act(
       Effect.map(resolver.resolve(state.preferred.model), ({ info }) => {
         const isChosen = state.preferred.model !== undefined || (process.env["DAYBOOK_MODEL"] ?? "").trim() !== ""
-        if (info.ref.providerID === "offline" && !isChosen) note(Commands.noModel)
+        if (info.ref.providerID === "offline" && !isChosen) note(`${noModel}; then start daybook again`)
       })
     )
   }
