@@ -61,10 +61,10 @@ const inputsChangedAt = (): number => {
   return Math.max(changedAt(join(root, "package-lock.json")), ...inputs)
 }
 
-/** A bundle that is kept is named after the time when its build started. */
+/** A bundle that is kept is named after the time when its build started, and its process: two may start at once. */
 const kept = (dist: string): ReadonlyArray<{ readonly folder: string; readonly at: number }> =>
   readdirSync(dist).flatMap((name) => {
-    const at = /^kept-(\d+)$/.exec(name)?.[1]
+    const at = /^kept-(\d+)-\d+$/.exec(name)?.[1]
     return at === undefined ? [] : [{ folder: join(dist, name), at: Number(at) }]
   })
 
@@ -93,7 +93,7 @@ const bundleTo = (folder: string): void => {
   // A bundle gets its name when it is complete.
   const keep = mkdtempSync(join(dist, "test-"))
   copy(folder, keep)
-  renameSync(keep, join(dist, `kept-${startedAt}`))
+  renameSync(keep, join(dist, `kept-${startedAt}-${process.pid}`))
 }
 
 const make = (): Bundle => {
