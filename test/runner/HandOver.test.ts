@@ -39,7 +39,10 @@ const midTurn = Effect.gen(function* () {
     ),
     other
   )
-  return { again, execution: Context.get(one, SessionExecution), id, one, other, slow }
+  const execution = Context.get(one, SessionExecution)
+  /** The first process leaves, its turn ends, and the session is handed over. */
+  const handedOver = Effect.all([execution.leave("10 seconds"), slow.open, execution.left], { discard: true })
+  return { again, execution, handedOver, id, one, other, slow }
 })
 
 /** The other process takes up what it finds, and answers. */
@@ -57,10 +60,8 @@ const outcomes = (id: Parameters<typeof dataOf>[0]) =>
 
 it.scoped("EX-820: a process that leaves ends its turn, and the next one goes on with the activity", () =>
   Effect.gen(function* () {
-    const { again, execution, id, other, slow } = yield* midTurn
-    yield* execution.leave("10 seconds")
-    yield* slow.open
-    yield* execution.left
+    const { again, handedOver, id, other } = yield* midTurn
+    yield* handedOver
     const request = yield* goOn(other, "Done.")
     assert.deepStrictEqual(resultsIn(request), [["c1", "slow c1 is done"]])
     yield* Effect.gen(function* () {
@@ -128,10 +129,8 @@ it.scoped("EX-823: after the limit a process waits no longer for a turn", () =>
 
 it.scoped("EX-824: a session that was handed over shows as running, and nothing settles it as interrupted", () =>
   Effect.gen(function* () {
-    const { execution, id, other, slow } = yield* midTurn
-    yield* execution.leave("10 seconds")
-    yield* slow.open
-    yield* execution.left
+    const { handedOver, id, other } = yield* midTurn
+    yield* handedOver
     yield* Effect.gen(function* () {
       const sessions = yield* Sessions
       assert.deepStrictEqual(yield* sessions.interrupted, [])
@@ -160,10 +159,8 @@ it.scoped("EX-825: who waits here for a session that is handed over is told that
 
 it.scoped("EX-821: the turns before the hand-over count for the limit of the activity", () =>
   Effect.gen(function* () {
-    const { execution, id, one, other, slow } = yield* midTurn
-    yield* execution.leave("10 seconds")
-    yield* slow.open
-    yield* execution.left
+    const { handedOver, id, one, other } = yield* midTurn
+    yield* handedOver
     yield* Effect.gen(function* () {
       const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
       for (let turn = 2; turn <= 25; turn += 1) yield* model.answer(calls(callParts(`c${turn}`, "slow", {})))
@@ -177,10 +174,8 @@ it.scoped("EX-821: the turns before the hand-over count for the limit of the act
 
 it.scoped("EX-826: an interrupt between two owners stops the activity where it was left", () =>
   Effect.gen(function* () {
-    const { execution, id, other, slow } = yield* midTurn
-    yield* execution.leave("10 seconds")
-    yield* slow.open
-    yield* execution.left
+    const { handedOver, id, other } = yield* midTurn
+    yield* handedOver
     yield* Effect.gen(function* () {
       yield* (yield* Sessions).interrupt(id)
       assert.deepStrictEqual(yield* outcomes(id), ["interrupted"])

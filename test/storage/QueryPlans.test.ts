@@ -44,7 +44,7 @@ const planOf = (database: Sqlite.Database, text: string): ReadonlyArray<string> 
  * recursion or a union of look-ups has found so far, the few names of types, and the partial indexes of what runs, what waits and what is being pruned, they may.
  */
 const walks = (step: string): boolean =>
-  /^SCAN (?!v$|line$|tree$|referred$|json_each |j VIRTUAL TABLE|r (?:EXISTS )?VIRTUAL TABLE|CONSTANT|\(subquery-\d+\)|\d+-ROW VALUES|sqlite_sequence|migration|event_type|c$|session USING INDEX session_running|session_input USING INDEX session_input_waiting|session_floor USING (?:COVERING )?INDEX session_floor_claim|consumer_poison USING INDEX consumer_poison_stop)/.test(
+  /^SCAN (?!v$|line$|tree$|referred$|json_each |j VIRTUAL TABLE|r (?:EXISTS )?VIRTUAL TABLE|CONSTANT|\(subquery-\d+\)|\d+-ROW VALUES|sqlite_sequence|migration|event_type|c$|session USING (?:COVERING )?INDEX session_running|session_input USING INDEX session_input_waiting|session_floor USING (?:COVERING )?INDEX session_floor_claim|consumer_poison USING INDEX consumer_poison_stop)/.test(
     step
   )
 
@@ -120,6 +120,7 @@ it.scopedLive(
           Effect.gen(function* () {
             const owners = yield* SessionOwner
             yield* owners.acquireUnlessBusy(id)
+            yield* owners.handedOver
             yield* owners.requestStop(id, { ownerID: "nobody", epoch: 1 }, "act_1")
           })
         )

@@ -20,7 +20,6 @@ import * as SqlRunnerStorage from "@effect/cluster/SqlRunnerStorage"
 import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import * as Rpc from "@effect/rpc/Rpc"
 import { type Duration, Effect, Layer, Option, Schedule, Schema, Stream } from "effect"
-import * as Sweep from "./Sweep.ts"
 
 /** A node of the cluster. */
 export interface Settings {
@@ -52,6 +51,20 @@ const isWhole = (begun: ReadonlySet<string>) => (event: LiveEvent) => {
 
 const idsOf = (texts: ReadonlyArray<OpenText>): ReadonlySet<string> => new Set(texts.map(({ id }) => id))
 
+/** Maximum number of sessions that one sweep wakes. */
+const page = 100
+
+/**
+ * The sessions that a sweep wakes: the next ones after the last that was woken, of sorted ids, and the first ones again after the
+ * end (CU-3).
+ *
+ * @internal
+ */
+export const turn = (ids: ReadonlyArray<SessionID>, after: SessionID | undefined): ReadonlyArray<SessionID> => {
+  const begin = after === undefined ? 0 : ids.findIndex((id) => id > after)
+  return begin <= 0 ? ids.slice(0, page) : [...ids.slice(begin), ...ids.slice(0, begin)].slice(0, page)
+}
+
 const make = Effect.fnUntraced(function* ({ sweepEvery = "5 seconds" }: Settings) {
   const local = yield* SessionExecution
   const inbox = yield* Inbox
@@ -71,7 +84,7 @@ const make = Effect.fnUntraced(function* ({ sweepEvery = "5 seconds" }: Settings
       .map(({ id }) => id)
       .filter(isHere)
       .toSorted()
-    const woken = Sweep.turn(here, last)
+    const woken = turn(here, last)
     last = woken.at(-1)
     yield* Effect.forEach(woken, local.wake, { discard: true })
   }).pipe(Effect.catchAllCause((cause) => Effect.logWarning("looking for waiting prompts failed", cause)))

@@ -7,20 +7,9 @@ import * as DatabasePath from "../config/DatabasePath.ts"
 import * as PlaceStore from "../host/PlaceStore.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
-import { CopyIncomplete, Interrupted, UsageError } from "../support/Errors.ts"
+import { CopyIncomplete, UsageError } from "../support/Errors.ts"
 import * as Signal from "../support/Signal.ts"
 import { Output } from "../terminal/Output.ts"
-
-/** Ends the copy at the first signal; what is copied stays. */
-const untilSignal = <A, E, R>(work: Effect.Effect<A, E, R>) =>
-  Effect.scoped(
-    Effect.flatMap(Signal.first, (signal) =>
-      Effect.raceFirst(
-        work,
-        Effect.zipRight(signal, new Interrupted({ message: "stopped; the same command continues" }))
-      )
-    )
-  )
 
 const run = Effect.fn("Command.copy")(function* (from: string, to: string, json: boolean) {
   const output = yield* Output
@@ -49,7 +38,7 @@ const run = Effect.fn("Command.copy")(function* (from: string, to: string, json:
     yield* output.write(`${many(copied, "session")}, ${many(events, "event")} copied and compared${before}\n`)
   }
   if (refused > 0) return yield* new CopyIncomplete({ message: `${many(refused, "session")} not copied: see above` })
-}, untilSignal)
+}, Signal.stopping("stopped; the same command continues"))
 
 export const copy = verb({
   name: "copy",

@@ -17,7 +17,7 @@ import * as PlaceStore from "../host/PlaceStore.ts"
 import { failureOf } from "../render/Failure.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { many, sizeText } from "../support/Amounts.ts"
-import { ImportIncomplete, Interrupted, NotFound } from "../support/Errors.ts"
+import { ImportIncomplete, NotFound } from "../support/Errors.ts"
 import * as Garbage from "../support/Garbage.ts"
 import * as Signal from "../support/Signal.ts"
 import { Output } from "../terminal/Output.ts"
@@ -262,24 +262,13 @@ const list = Effect.fn("Command.import.list")(function* (json: boolean) {
   if (!json) yield* output.note("nothing was imported; name a folder or a log to import it\n")
 })
 
-/** Ends the import at the first signal; what is stored stays, and the next import continues. */
-const untilSignal = <A, E, R>(work: Effect.Effect<A, E, R>) =>
-  Effect.scoped(
-    Effect.flatMap(Signal.first, (signal) =>
-      Effect.raceFirst(
-        work,
-        Effect.zipRight(signal, new Interrupted({ message: "stopped; import the same logs again to continue" }))
-      )
-    )
-  )
-
 /** Imports the logs of the paths, or lists what could be imported. */
 const run = (request: Request) =>
   request.paths.length === 0
     ? list(request.json)
     : Effect.gen(function* () {
         const place = request.dryRun ? yield* existingOr(":memory:") : yield* DatabasePath.writable
-        yield* untilSignal(importAll(request)).pipe(
+        yield* Signal.stopping("stopped; import the same logs again to continue")(importAll(request)).pipe(
           Effect.provide(Layer.merge(PlaceStore.layer(place), NodeFileSystem.layer))
         )
       })

@@ -184,8 +184,8 @@ const openAlone = Effect.fn("Command.serve.openAlone")(function* (place: ServeSe
 })
 
 /**
- * Serves until the signal. At SIGTERM running work is handed over to the next process; what is left after the limit is
- * interrupted, as all work is at another signal.
+ * Serves until the signal. SIGTERM hands running work over to the next process, and interrupts the work that still runs after
+ * the limit. Other signals interrupt all work.
  */
 const until = <A, E, R>({ request }: ServeSetup, opening: Effect.Effect<A, E, R>, signal: Effect.Effect<Signal.Name>) =>
   Effect.gen(function* () {

@@ -69,7 +69,7 @@ const hasCode = (cause: unknown, code: string) => cause instanceof Error && "cod
 /** The file, or a path without a file in the folder of a database of PostgreSQL. */
 export const path = current
 
-/** Whether there is a database. One of PostgreSQL counts: to connect makes what it lacks. */
+/** Whether there is a database. A database of PostgreSQL counts always: opening it creates its tables. */
 export const exists = Effect.flatMap(current, (path) =>
   databaseServer(process.env) === undefined
     ? Effect.promise(() =>

@@ -66,7 +66,7 @@ const faults = (filename: string): Stream.Stream<Check, Failures> =>
     Stream.provideLayer(Store.layer({ filename }))
   )
 
-/** The faults of the search index; none if there is no index, as with PostgreSQL. They are warnings: the index can be rebuilt. */
+/** The faults of the search index, as warnings, because it can be rebuilt. Without an index, as on PostgreSQL, there are none. */
 export const search = (place: Place) => (place._tag === "File" ? searchFaults(place.path) : Effect.succeed([]))
 
 const searchFaults = (filename: string) =>

@@ -11,8 +11,8 @@ type Server = Extract<Place, { readonly _tag: "Postgres" }>
 /** A database of PostgreSQL, for the runtime. */
 export const elsewhere = (place: Server): Effect.Effect<Store.Elsewhere> =>
   Effect.map(
-    Effect.promise(() => import("./PostgresPlace.ts")),
-    ({ config }) => config(place)
+    Effect.promise(() => import("@daybook/postgres")),
+    ({ Postgres }) => Postgres.config(place)
   )
 
 /** The log and its stores. */

@@ -52,6 +52,14 @@ export const chipOf = (pasted: string): string | undefined => {
   return isAbsolute(path) && mimeOf(path) !== undefined && isFile(path) ? `[picture ${path}]` : undefined
 }
 
+/** A pasted text, or the chip in place of a picture's path. Notes the chip. */
+export const withChip = (pasted: string, chips: Set<string>): string => {
+  const chip = chipOf(pasted)
+  if (chip === undefined) return pasted
+  chips.add(chip)
+  return chip
+}
+
 /** The pictures whose chips a prompt contains, with their bytes: the session may run on another machine. */
 export const attached = (
   text: string,

@@ -402,9 +402,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
       return
     }
     elsewhere()
-    const chip = Pictures.chipOf(text)
-    if (chip !== undefined) chips.add(chip)
-    input.editor.handleInput(Input.pasted(chip ?? text))
+    input.editor.handleInput(Input.pasted(Pictures.withChip(text, chips)))
     keepDraft()
   }
 

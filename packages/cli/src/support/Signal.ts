@@ -1,5 +1,6 @@
 /** Handles termination signals: the first ends the process cleanly, the second immediately. Spec: CL-38, CL-123 in specs/cli.md. */
 import { Deferred, Effect, Struct } from "effect"
+import { Interrupted } from "./Errors.ts"
 
 const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 
@@ -23,3 +24,11 @@ export const first = Effect.gen(function* () {
   )
   return Deferred.await(first)
 })
+
+/** Stops the work at the first signal, with this message. What the work has stored stays. */
+export const stopping =
+  (message: string) =>
+  <A, E, R>(work: Effect.Effect<A, E, R>) =>
+    Effect.scoped(
+      Effect.flatMap(first, (signal) => Effect.raceFirst(work, Effect.zipRight(signal, new Interrupted({ message }))))
+    )

@@ -120,7 +120,7 @@ const make = Effect.gen(function* () {
         const fresh = replace(observed, stored.snapshot)
         // Until every source can be read again, the old baseline and the later updates stay (EP-8).
         if (fresh._tag === "Blocked") return fromStore(stored)
-        // The fresh baseline contains every update that the model was told since the old one, so no update is shown again after it.
+        // The new baseline contains every update since the old baseline, so the model is shown no update twice.
         return yield* rendered(fresh, Math.max(stored.compactedSeq, stored.toldSeq), stored)
       })
     ),

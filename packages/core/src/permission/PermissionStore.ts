@@ -61,7 +61,7 @@ export interface Service {
   ) => Effect.Effect<ReadonlyArray<SavedApproval>, PermissionStoreError>
   /** The approvals of all folders, including missing folders and revoked approvals, oldest first. */
   readonly listAll: Effect.Effect<ReadonlyArray<SavedApproval>, PermissionStoreError>
-  /** Adds approvals; existing ones do not change. Returns the valid approvals for what was saved. */
+  /** Adds approvals, and changes no existing approval. Returns the approvals that now cover the saved ones. */
   readonly save: (
     folder: string,
     approvals: ReadonlyArray<Approval>,

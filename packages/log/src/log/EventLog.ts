@@ -375,7 +375,7 @@ export interface Service {
   }) => Effect.Effect<LiveSubscription, never, Scope.Scope>
   /**
    * `subscribe` without a buffer: calls what `begin` returns with each live event, in the step that publishes it, until
-   * the scope closes. For many readers that bound what they keep by themselves. Neither function may throw.
+   * the scope closes. Use it for many readers that each bound their own queue. Neither function may throw.
    */
   readonly hear: (
     sessionID: SessionID,
@@ -389,7 +389,7 @@ export interface Service {
   readonly placeOf: (sessionID: SessionID, eventID: string) => Effect.Effect<number | undefined, LogUnavailable>
   /**
    * The cursors in a session of this process's tails, also of those of the feed, that moved in the last ten minutes:
-   * a prune keeps what they have not read (RT-50).
+   * a prune keeps the events that these tails have not read (RT-50).
    */
   readonly tailing: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<number>, LogUnavailable>
   /** The latest sequence number and its incarnation: together an unambiguous cursor. */

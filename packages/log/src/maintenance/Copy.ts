@@ -1,7 +1,8 @@
 /**
- * Copies the sessions of one database to another, of whatever kind. The events of a session keep ids, times and sequence
- * numbers, and get new positions. What is there already must be equal; so a copy that was ended continues. Each session is
- * compared afterwards: its events by their checksums, and what is read of it. Spec: PG-30..PG-34 in specs/postgres.md.
+ * Copies the sessions of one database to another, of whatever kind. Events keep their ids, times and sequence numbers, and get
+ * new positions. Events that the target has must be equal to those of the source, so the next copy continues one that was
+ * stopped. Afterwards the copy compares each session: its events by their checksums, and what its readers would get.
+ * Spec: PG-30..PG-36 in specs/postgres.md.
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import { Chunk, type Context, Effect, Option, Schema, Stream } from "effect"
