@@ -1,7 +1,7 @@
 /** The registry (CX-10..CX-13) and the sources about the session itself (CX-20..CX-22). */
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Exit, Fiber, Metric, Scope, TestClock } from "effect"
-import { HostContext, hostDate } from "../../packages/core/src/context/ContextRegistry.ts"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Metric, Scope, TestClock } from "effect"
+import { HostContext, hostDate, layerSources } from "../../packages/core/src/context/ContextRegistry.ts"
 import { text, textSource } from "../../packages/core/src/context/SystemContext.ts"
 import * as Metrics from "../../packages/log/src/support/Metrics.ts"
 import { folder, listener, registryAt, turn } from "./support/Look.ts"
@@ -20,6 +20,23 @@ describe("the registry", () => {
       assert.strictEqual(tell(yield* look()), "Be brief.")
       yield* Scope.close(plugin, Exit.void)
       assert.strictEqual(tell(yield* look()), "Brevity is over.")
+    })
+  )
+
+  it.scoped("CX-13: sources of a layer are told while it lives, and their removal afterwards", () =>
+    Effect.gen(function* () {
+      const { context, look } = yield* registryAt(yield* folder)
+      const life = yield* Scope.make()
+      const sources = layerSources([
+        says("plugin/rules", "Be brief.", "Brevity is over."),
+        says("plugin/tone", "Be kind.")
+      ])
+      yield* Effect.provide(Scope.extend(Layer.build(sources), life), context)
+      const [rules, tone] = [listener("plugin/rules"), listener("plugin/tone")]
+      const first = yield* look()
+      assert.deepStrictEqual([rules(first), tone(first)], ["Be brief.", "Be kind."])
+      yield* Scope.close(life, Exit.void)
+      assert.strictEqual(rules(yield* look()), "Brevity is over.")
     })
   )
 
