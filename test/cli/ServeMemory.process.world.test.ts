@@ -2,7 +2,7 @@
 import { assert, beforeAll, it } from "@effect/vitest"
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
@@ -43,4 +43,34 @@ it("CL-313: a server of HTTP collects its start when it is ready, and ends with 
 it("CL-313: a server that keeps files collects in the thread of the exporter too", async () => {
   const { status, threads } = await collected(["--agent", "build"], 2)
   assert.deepStrictEqual([threads, status], [2, 0])
+}, 90_000)
+
+/** The options of V8 in the command line of a server that was started with these, when it is ready. */
+const optionsOf = async (...options: ReadonlyArray<string>) => {
+  const folder = mkdtempSync(join(tmpdir(), "memory-"))
+  const server = spawn(process.execPath, [...options, build().bin, "serve", "--http", "127.0.0.1:0"], {
+    cwd: folder,
+    env: { HOME: folder, DAYBOOK_DB: join(folder, "daybook.sqlite") },
+    stdio: ["ignore", "pipe", "ignore"]
+  })
+  const gone = once(server, "exit")
+  let words: ReadonlyArray<string> = []
+  for await (const line of createInterface(server.stdout)) {
+    if (line !== "ready") continue
+    // The process that was started is the one that serves.
+    words = readFileSync(`/proc/${server.pid}/cmdline`, "latin1").split("\0")
+    server.kill("SIGTERM")
+  }
+  const [status] = await gone
+  rmSync(folder, { recursive: true, force: true })
+  return { options: words.filter((word) => word.startsWith("--max-")), status }
+}
+
+it("CL-840: the process that was started serves, with a bounded young generation, and ends with a signal", async () => {
+  assert.deepStrictEqual(await optionsOf(), { options: ["--max-semi-space-size=16"], status: 0 })
+}, 90_000)
+
+it("CL-840: a bound that the operator sets stays", async () => {
+  const options = ["--max-semi-space-size=64"]
+  assert.deepStrictEqual(await optionsOf(...options), { options, status: 0 })
 }, 90_000)

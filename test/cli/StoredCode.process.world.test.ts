@@ -14,6 +14,7 @@ const root = () => dirname(dirname(build().bin))
 const program = `
 const { loaded, load, setFlagsFromString } = require("./bin/load.js")
 if (process.env.FLAG !== undefined) setFlagsFromString(process.env.FLAG)
+if (process.env.NODE_OPTIONS !== undefined) require("./bin/young.js").bound()
 for (const name of process.argv.slice(1)) load(process.cwd() + "/dist/bundle/" + name)
 const rejected = [...loaded].flatMap(([file, { script }]) => (script.cachedDataRejected === false ? [] : [file]))
 console.log(JSON.stringify({ rejected, loaded: loaded.size }))`
@@ -45,6 +46,12 @@ it("CL-60: V8 accepts the stored code of every file that a server loads, under t
   const { loaded, rejected } = loadUnder({ FLAG: "--heap-growing-percent=50" }, root(), "main.js", ...work)
   assert.deepStrictEqual(rejected, [])
   assert.isAbove(loaded, 100)
+})
+
+it("CL-840: V8 accepts the stored code under the bound of the young generation", () => {
+  const { loaded, rejected } = loadUnder({ NODE_OPTIONS: "--max-semi-space-size=16" }, root(), "main.js")
+  assert.deepStrictEqual(rejected, [])
+  assert.isAbove(loaded, 1)
 })
 
 describe("in a package as it is installed", () => {

@@ -48,6 +48,7 @@ const wanted = asked
       : undefined
 
 if (wanted === undefined) {
+  if (words[0] === "serve") require("./young.js").bound()
   // An earlier request is read from the log; the next request needs the runtime.
   const earlier = words[0] === "context" && options.some((word) => word === "--at" || word.startsWith("--at="))
   // `reader.js` reads only files.
