@@ -9,7 +9,7 @@ export const median = (values: ReadonlyArray<number>): number => quantile(values
 /** The rate per second since `started` (from `performance.now()`). */
 export const perSecond = (count: number, started: number): number => (count * 1000) / (performance.now() - started)
 
-export type Unit = "per second" | "µs" | "ms" | "x" | "MB" | "MB/s" | "KB" | "a turn" | "sessions" | "searches"
+export type Unit = "per second" | "µs" | "ms" | "x" | "MB" | "MB/s" | "KB" | "a turn" | "sessions" | "searches" | "%"
 
 /** One line of the report. A bar is the value that the figure must reach. */
 export interface Figure {

@@ -200,35 +200,46 @@ export const http = async ({ cache, directory, quick, rounds }: Options): Promis
   ]
 }
 
-/** The floor and Daybook with so many sessions at once, each at 50 tokens a second. */
+/** The floor and `daybook serve` with so many sessions at once, each at 50 tokens a second, and with many that wait. */
 export const streams = async ({ cache, directory, quick }: Options): Promise<ReadonlyArray<Figure>> => {
-  const figures: Array<Figure> = []
-  const loads = quick
+  const tokens = quick ? 150 : 300
+  const plain = (sessions: number, readers = 1) => ({ sessions, readers, tokens })
+  const hundred = plain(100)
+  const loads: ReadonlyArray<readonly [string, Streams.Load]> = quick
     ? [
-        [20, 1],
-        [100, 1]
+        ["20 streams", plain(20)],
+        ["100 streams", hundred]
       ]
     : [
-        [1, 1],
-        [20, 1],
-        [50, 1],
-        [100, 1],
-        [100, 10],
-        [200, 1]
+        ["1 stream", plain(1)],
+        ["20 streams", plain(20)],
+        ["50 streams", plain(50)],
+        ["100 streams", hundred],
+        ["100 streams, 10 readers each", plain(100, 10)],
+        ["100 streams, 3 calls of a tool before", { ...hundred, calls: 3 }],
+        ["100 streams, a slow and a late reader each", { ...hundred, slow: 1, late: 1 }],
+        ["200 streams", plain(200)]
       ]
-  for (const [sessions = 1, readers = 1] of loads) {
-    const { floor, ours } = await Streams.measure(cache, directory, { sessions, readers, tokens: quick ? 150 : 300 })
-    const at = `${sessions} streams, ${readers} ${readers === 1 ? "reader" : "readers"}`
+  const figures: Array<Figure> = []
+  for (const [at, load] of loads) {
+    const { floor, ours } = await Streams.measure(cache, directory, load)
     figures.push(
       { name: `${at}: floor, a token`, value: floor.cpu, unit: "µs", note: "processor time" },
       { name: `${at}: floor, delay p99`, value: floor.p99, unit: "ms" },
       { name: `${at}: a token`, value: ours.cpu, unit: "µs", note: "processor time" },
       { name: `${at}: a token, against the floor`, value: ours.cpu / floor.cpu, unit: "x", bar: atMost(3) },
       { name: `${at}: delay p50`, value: ours.p50, unit: "ms", bar: atMost(5) },
-      { name: `${at}: delay p99`, value: ours.p99, unit: "ms", bar: atMost(sessions > 100 ? 150 : 50) },
+      { name: `${at}: delay p99`, value: ours.p99, unit: "ms", bar: atMost(load.sessions > 100 ? 150 : 50) },
       { name: `${at}: resident at most`, value: ours.resident / 1e6, unit: "MB", bar: atMost(250) },
       { name: `${at}: longest answer`, value: ours.longest, unit: "ms", note: ours.whole ? "all whole" : "NOT WHOLE" }
     )
   }
+  const waiting = await Streams.measureWaiting(directory, quick ? 200 : 1_000)
+  const at = `${quick ? 200 : 1_000} streams of a token in two seconds`
+  figures.push(
+    { name: `${at}: all`, value: waiting.share * 100, unit: "%", note: "of a core", bar: atMost(10) },
+    { name: `${at}: resident at most`, value: waiting.resident / 1e6, unit: "MB", bar: atMost(400) },
+    { name: `${at}: whole`, value: waiting.whole ? 1 : 0, unit: "x", bar: atLeast(1) }
+  )
   return figures
 }

@@ -10,6 +10,7 @@ import { Clock, Effect, Option, Schema } from "effect"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import { folderIdentity } from "@daybook/log/support/FolderIdentity"
 import { compile, test } from "../domain/Pattern.ts"
+import { sharedCalls } from "../support/SharedCalls.ts"
 import { beyond, Brought, makeSurveyor } from "./Brought.ts"
 import { foreign, holding, isTrusted, projectRoot, type TrustState, type Trust } from "./ProjectTrust.ts"
 
@@ -213,9 +214,11 @@ const unreadable = (root: string) => (cause: unknown) =>
 export const make = (options: TrustOptions): TrustStore => {
   const parts: Parts = { ...options, surveyor: makeSurveyor() }
 
+  const standing = sharedCalls((root) => standingOf(parts, root))
+
   const of = (root: string): Effect.Effect<TrustState> =>
     Effect.orElseSucceed(
-      Effect.tryPromise(() => standingOf(parts, root)),
+      Effect.tryPromise(() => standing(root)),
       (): TrustState => ({ state: "restricted", why: "it cannot be read", decided: false })
     )
 

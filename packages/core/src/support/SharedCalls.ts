@@ -1,0 +1,26 @@
+/**
+ * Shares calls: those with one key that come while a call is under way get the result of the next call, which begins when the
+ * current one ends. So each caller gets what was true after it asked, and a hundred callers at once make two calls.
+ */
+export const sharedCalls = <A>(call: (key: string) => Promise<A>): ((key: string) => Promise<A>) => {
+  const current = new Map<string, Promise<A>>()
+  const next = new Map<string, Promise<A>>()
+
+  const begin = (key: string): Promise<A> => {
+    next.delete(key)
+    const made = call(key).finally(() => current.delete(key))
+    current.set(key, made)
+    return made
+  }
+
+  return (key) => {
+    const known = next.get(key)
+    if (known !== undefined) return known
+    const running = current.get(key)
+    if (running === undefined) return begin(key)
+    const again = () => begin(key)
+    const made = running.then(again, again)
+    next.set(key, made)
+    return made
+  }
+}
