@@ -134,7 +134,7 @@ export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
             hub: hubs.session(from),
             lost: lostTo(restart),
             wanted: among(urlParams.type),
-            live: urlParams.live === "1" ? (begin) => log.hear(path.sessionID, begin) : undefined,
+            live: urlParams.live === "1" ? path.sessionID : undefined,
             positionOf: ({ seq }) => seq,
             cursorAt: at,
             expires: (yield* Access.CurrentCaller).expires,
