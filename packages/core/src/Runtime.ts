@@ -220,7 +220,6 @@ const placed = <E, R>(
 ): Layer.Layer<SessionExecution.SessionExecution, E, R | Store.Services> =>
   placement === undefined ? here : Layer.provide(placement, here)
 
-/** Limits the depth to the depth of the deepest family. */
 const taskDepth = ({ taskDepth: depth = 3 }: AnyOptions) => Math.max(0, Math.min(Math.trunc(depth), deepestFamily))
 
 /** Maximum number of sessions resumed at the same time after startup. */

@@ -15,7 +15,6 @@ const decodeNumbers = Schema.decodeUnknownSync(Numbers)
 /** The numbers of the locked head. */
 export const numbersOf = (answer: Answer | undefined): Numbers => decodeNumbers(answer?.rows[0])
 
-/** The head of a session. */
 const HeadRow = Schema.Struct({
   session: Schema.Int,
   session_id: Schema.String,

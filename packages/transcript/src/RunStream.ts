@@ -113,7 +113,6 @@ type TextMark = { readonly head: string; readonly length: number }
 
 const nothing: TextMark = { head: "", length: 0 }
 
-/** A run, and the client's id for it if it has one. */
 export interface Followed {
   readonly run: RunID
   readonly id: string | undefined
@@ -175,7 +174,6 @@ export const step = (state: State, event: SessionEvent | LiveEvent): Step => {
 }
 
 interface Texts {
-  /** The event as one of the run's text. */
   readonly text?: TextEvent
   readonly thought?: TextEvent
 }

@@ -5,7 +5,6 @@
  */
 import { eventFields, messageFields } from "./LogFields.ts"
 
-/** Fields of request bodies, and fields that bodies and answers share. */
 const bodyFields: Readonly<Record<string, string>> = {
   // Shared by many bodies and answers.
   sessionID: "The id of the session.",

@@ -122,7 +122,6 @@ export const nothingSaid = "Nothing had been said in the branch that was left."
 /** The share of the budget up to which a summary may exceed it. */
 const nearlyFull = 0.9
 
-/** The message without the results of its calls. */
 const withoutResults = (message: Message): Message =>
   message.type !== "assistant"
     ? message
@@ -302,7 +301,6 @@ export const splitFiles = (text: string): { readonly summary: string; readonly f
 
 // Requests a summary from the session's model, and asks once more for missing sections.
 
-/** The request for a summary failed. */
 export class SummaryFailed {
   readonly _tag = "SummaryFailed"
   readonly error: StoredError
@@ -322,7 +320,6 @@ interface SummaryInput {
   /** Id of the compaction attempt. */
   readonly messageID: MessageID
   readonly model: ResolvedModel
-  /** Resolves the same model with this output limit. */
   readonly summarizer: (maxOutputTokens: number) => Effect.Effect<ResolvedModel>
   readonly limits: Limits
   readonly prompt: string

@@ -14,6 +14,7 @@ import { JsonRecord, type OutputFormat } from "@daybook/log/domain/Values"
 import { ToolFailure } from "../domain/ToolError.ts"
 import { maxExpressionLength } from "../support/Limits.ts"
 import { fromJsonSchema, type ToolDefinition } from "../tool/ToolDefinition.ts"
+import { putNewest } from "@daybook/log/support/Newest"
 
 export { StructuredOutputFailed } from "../domain/RunFailure.ts"
 
@@ -104,9 +105,7 @@ export const checkOf = ({ schema }: OutputFormat): Either.Either<ValidateFunctio
   if ("$async" in schema) return Either.left("asynchronous schemas are not supported: remove $async")
   const check = compile(root.right)
   if (Either.isLeft(check)) return check
-  compiled.set(text, check.right)
-  const oldest = compiled.size > compiledLimit ? compiled.keys().next().value : undefined
-  if (oldest !== undefined) compiled.delete(oldest)
+  putNewest(compiled, text, check.right, compiledLimit)
   return check
 }
 

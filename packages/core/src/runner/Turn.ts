@@ -100,7 +100,6 @@ interface ToolFibersInput {
   readonly call: Omit<ToolCall, "callID" | "progress">
 }
 
-/** The running tools of one turn. */
 interface ToolFibers extends ToolFibersInput {
   readonly running: FiberSet.FiberSet<void>
   readonly abort: Deferred.Deferred<never, Abort>
@@ -440,7 +439,6 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
   )
 }, Effect.scoped)
 
-/** The error of a step that was aborted. */
 const abortedStep = (cause: Cause.Cause<ProviderFailed | Abort>): StoredError => {
   const failure = Option.getOrUndefined(Cause.failureOption(cause))
   if (failure === undefined) {

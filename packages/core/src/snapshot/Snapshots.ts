@@ -99,7 +99,6 @@ const pausing = () => {
     })
 }
 
-/** The folder of snapshots of the sessions in a database file. */
 export const folderBeside = (filename: string): string => path.join(path.dirname(filename), "snapshots")
 
 /** Bytes of all stores, unless the options say otherwise. */

@@ -9,6 +9,7 @@ import { Chunk, Effect, Mailbox, Stream } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
 import type { Followed, OpenText, ReadError, ReplayComplete, Service } from "./EventLog.ts"
+import { keepNewest } from "../support/Newest.ts"
 
 // Holds the deltas of a session, joined by text, until its reader can take them. A reader gets a beginning of a text
 // from the text's start; a text that lost its beginning, or grew too long, has no more deltas.
@@ -119,10 +120,7 @@ export const makeLiveDeltas = (sessionID: SessionID, open: ReadonlyArray<OpenTex
     drop(key)
     started.delete(key)
     silent.add(key)
-    for (const oldest of silent) {
-      if (silent.size <= rememberedEnds) break
-      silent.delete(oldest)
-    }
+    keepNewest(silent, rememberedEnds)
   }
 
   return {

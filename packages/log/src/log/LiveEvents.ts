@@ -16,7 +16,6 @@ import { type LiveRelay, type LiveSubscription, type OpenText, SubscriberOverflo
 const limit = 1_048_576
 
 interface OpenTexts {
-  /** Records appended events. */
   readonly appended: (events: ReadonlyArray<SessionEvent>) => void
   readonly published: (event: LiveEvent) => void
   /** Drops a removed session. */

@@ -241,7 +241,6 @@ export interface Store {
   readonly probe: Effect.Effect<void, LogUnavailable>
 }
 
-/** The event log over a store. */
 export const over = ({ identity, probe, readSql, removed, replay, sql, tails, writer }: Store) => {
   const openTexts = LiveEvents.makeOpenTexts()
   const { hear, publish, relay, subscribe } = LiveEvents.make(openTexts)

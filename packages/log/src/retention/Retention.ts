@@ -176,7 +176,6 @@ export interface Outcome {
 /** The share of removed payload bytes that a prune frees, for estimates: the rest are compressed blocks of kept events. */
 const freedShare = 0.85
 
-/** The estimated bytes that a cut frees. */
 export const estimatedBytes = ({ bytes }: Pick<Cut, "bytes">): number => Math.round(bytes * freedShare)
 
 type Sql = SqlClient.SqlClient

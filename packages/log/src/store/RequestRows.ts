@@ -212,7 +212,6 @@ const selectPruned = (
   })
 
 export interface FramedStep {
-  /** The row of its message. */
   readonly row: MessageRow
   readonly events: EventsBySeq
   /** The events that its frame is folded from, oldest first. */
@@ -305,7 +304,6 @@ export const selectPrompts = (
         WHERE i.session = ${sessionKey(sql, sessionID)} AND i.promoted_seq = j.value`
 }
 
-/** The start of the shown context. */
 export interface ContextStart {
   /** The events after this sequence number are folded over these rows: from the checkpoint, floor or last move on. */
   readonly after: number

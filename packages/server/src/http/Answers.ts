@@ -68,7 +68,6 @@ const headersOf = (error: Failing): Readonly<Record<string, string>> => {
   return error._tag === "MethodNotAllowed" ? { allow: error.allow.join(", ") } : {}
 }
 
-/** A failure as a response. */
 export const failed = (error: Failing): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.unsafeJson(encode(error), { status: statuses[error._tag], headers: headersOf(error) })
 

@@ -32,7 +32,6 @@ const restarting =
   ({ cursor, floor }: CursorExpired): Cursor.Expired =>
     new Cursor.Expired({ cursor, floor, floorCursor: at(floor), snapshot })
 
-/** The path of a session's snapshot. */
 const snapshotOf = (sessionID: SessionID): string => `/sessions/${sessionID}/snapshot`
 
 export const expiring =

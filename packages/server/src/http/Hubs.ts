@@ -83,7 +83,6 @@ export const makeHub = <E>({ latest, positionOf, tail }: Followed<E>): Effect.Ef
 
 export type FeedError = CursorAhead | CursorExpired | EventUnreadable | LogUnavailable
 
-/** A life of a session. */
 interface Life {
   readonly sessionID: SessionID
   readonly incarnation: number

@@ -181,7 +181,6 @@ type SearchService = typeof Search.Service
 /** How long a search waits for the index. `behind` of its result counts the events that are missing then. */
 const patience = "500 millis"
 
-/** Searches with the service, if there is one. */
 export const searchLayer = (search: SearchService | undefined) => {
   const searching = <A, E>(use: (service: SearchService) => Effect.Effect<A, E>) =>
     search === undefined

@@ -75,14 +75,12 @@ export interface Source<E, F> {
   /** The session whose deltas are sent too. */
   readonly live?: SessionID | undefined
   readonly positionOf: (event: SessionEvent) => number
-  /** The text of a cursor at a position. */
   readonly cursorAt: (position: number) => string
   readonly failed: (error: E) => Omit<End, "cursor">
 }
 
 const heartbeatEvery = Duration.seconds(15)
 
-/** The streams of a server. */
 export class Streams extends Context.Tag("@daybook/server/Streams")<
   Streams,
   {
@@ -118,7 +116,6 @@ const framesOf = <E, F>(
       })
       return [...frames, ...waiting()]
     },
-    /** The frames of stored events, several in each buffer. */
     stored: (events: ReadonlyArray<SessionEvent>): ReadonlyArray<Buffer> => {
       const buffers: Array<Buffer> = []
       let text = ""

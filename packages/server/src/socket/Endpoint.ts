@@ -211,7 +211,6 @@ export interface Endpoint {
 /** Whether permissions may be decided here: only on the user's own socket. */
 export const mayDecide = ({ subject }: Endpoint): boolean => subject.space === undefined
 
-/** How asks are shown to the client. */
 export const askingOf = (endpoint: Endpoint, { connection }: Client): AskOptions => ({
   asks: endpoint.asks,
   canAnswer: () => mayDecide(endpoint) && connection.sendsMore()

@@ -243,7 +243,6 @@ export interface FollowOptions {
   readonly write: Write
   /** Which frames are written; all by default. */
   readonly shows?: (frame: Frame) => boolean
-  /** Whether the frame is the last one. */
   readonly isLast: (frame: Frame) => boolean
   /** How asks of the session are shown; by default none are. */
   readonly asking?: AskOptions

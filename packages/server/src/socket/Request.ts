@@ -358,7 +358,6 @@ export const decodeLine = (bytes: Uint8Array): Either.Either<Request, WireError>
   )
 }
 
-/** Decodes one line from the splitter. */
 export const decode = (line: Line): Either.Either<Request, WireError> =>
   line._tag === "Line"
     ? decodeLine(line.bytes)
