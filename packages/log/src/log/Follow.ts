@@ -7,7 +7,7 @@
  */
 import { Chunk, Effect, Mailbox, Stream } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
-import type { LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
+import type { EventIn, LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
 import type { Followed, OpenText, ReadError, ReplayComplete, Service } from "./EventLog.ts"
 import { keepNewest } from "../support/Newest.ts"
 
@@ -45,7 +45,8 @@ const keyOf = (event: LiveEvent): string => {
 }
 
 /** The text that starts or ends with a stored event. */
-const boundaryOf = ({ data, type }: SessionEvent): string | undefined => {
+const boundaryOf = (event: SessionEvent): string | undefined => {
+  const { data, type } = event
   switch (type) {
     case "session.next.text.started":
     case "session.next.text.ended":
@@ -61,6 +62,9 @@ const boundaryOf = ({ data, type }: SessionEvent): string | undefined => {
     case "session.next.compaction.failed":
       return `compaction ${data.messageID}`
     default:
+      event satisfies EventIn<
+        "about" | "prompts" | "steps" | "requests" | "calls" | "compactions" | "tree" | "decisions" | "shells"
+      >
       return undefined
   }
 }
