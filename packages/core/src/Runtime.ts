@@ -88,7 +88,6 @@ const keepMs = 1_000
 /** Extensions of a host that has none. */
 const none = <Extra>(): Layer.Layer<Extra> => Layer.effectContext(Effect.succeed(Context.unsafeMake(new Map())))
 
-/** A private temporary folder, removed with the layer. */
 const temporaryFolder = Effect.flatMap(FileSystem.FileSystem, (fs) =>
   Effect.acquireRelease(
     Effect.mapError(

@@ -112,7 +112,6 @@ export const fileOperations = (messages: ReadonlyArray<Message>, previous: Touch
 
 // Selects what a branch summary covers: the newest messages that fit, back to the last checkpoint.
 
-/** Maximum tokens of the summary. */
 export const summaryTokens = 2_048
 /** Tokens of the window that the conversation leaves free. */
 export const reserveTokens = 16_384

@@ -168,7 +168,6 @@ export const definition = (format: OutputFormat, state: OutputState): ToolDefini
 /** The reminder after an answer in another form. */
 export const correction = `Give the answer by calling ${outputTool}, in the form that it asks for; text alone is not read.`
 
-/** The structured answer in a message, if any. */
 export const structuredOutput = (message: Message): JsonRecord | undefined => {
   if (message.type !== "assistant") return undefined
   const accepted = message.content.findLast(

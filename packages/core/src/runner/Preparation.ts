@@ -94,7 +94,6 @@ export const make = Effect.gen(function* () {
   const hooks = yield* HostRequests
   const host = yield* HostTools
 
-  /** Resolves a model with its request settings. */
   const resolve = (
     ref: ModelRef | undefined,
     settings: RequestSettings

@@ -292,7 +292,6 @@ const commit = (publication: Publication, step: Step, ending?: Ending): Effect.E
     })
   )
 
-/** The message of the turn. */
 export const messageID = ({ begun }: Publication): MessageID => begun.messageID
 
 export const answer = ({ turn }: Publication): Recorder.State => turn.state.answer

@@ -315,7 +315,6 @@ export interface TurnInput<E> {
 export interface TurnResult {
   /** The model has tool results to read (TU-9), or paused (EX-T43). */
   readonly continue: boolean
-  /** What the answer lacks. */
   readonly problem: AnswerProblem | undefined
 }
 
@@ -367,7 +366,6 @@ const attempt = (turn: Turn, count: number): Effect.Effect<void, ProviderStream.
     })
   )
 
-/** Settles the turn as failed by the provider. */
 const fail = Effect.fnUntraced(function* (
   { model, publication }: Turn,
   { content, message, overflow, retryable }: ProviderFailure

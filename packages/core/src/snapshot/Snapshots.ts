@@ -60,7 +60,6 @@ export class Snapshots extends Context.Tag("@daybook/core/Snapshots")<
 >() {}
 
 export interface SnapshotOptions {
-  /** The folder of the stores. */
   readonly folder: string
   readonly folders?: ReadonlyArray<string>
   /** The runtime's own files. */

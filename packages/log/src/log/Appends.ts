@@ -397,7 +397,6 @@ const writeTogether = (
   }
 }
 
-/** Runs the work in the next commit. */
 const inCommit = ({ sql, types }: Target, work: (statements: Statements) => ReadonlyArray<Result>) =>
   jointly(
     sql,

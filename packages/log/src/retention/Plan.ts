@@ -24,7 +24,6 @@ export interface Holder {
   readonly after: number
 }
 
-/** The readers that hold a session's floor back. */
 export type Holders = (sessionID: SessionID) => Effect.Effect<ReadonlyArray<Holder>, LogUnavailable>
 
 export interface Subject {

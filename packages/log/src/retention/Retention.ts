@@ -295,7 +295,6 @@ export interface Policy {
   readonly keep?: number | undefined
   /** Bytes of the file. */
   readonly maxSize?: number | undefined
-  /** The folder of archives. */
   readonly archive?: string | undefined
   readonly pace?: Pace
   /** The pause between two runs; by default an hour. */

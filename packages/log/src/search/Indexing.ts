@@ -106,7 +106,6 @@ export const withNames = (
         }))
       })
 
-/** The connections: the log's, for reads, and the index's. */
 export interface Places {
   readonly log: SqlClient.SqlClient
   readonly index: SqlClient.SqlClient

@@ -178,7 +178,6 @@ export const statementsOf = (connection: Connection): Statements | undefined =>
 export const connectionOf = (client: SqlClient.SqlClient): DirectConnection | undefined =>
   ConnectionId in client ? (client as { readonly [ConnectionId]: DirectConnection })[ConnectionId] : undefined
 
-/** Which file to open, and whether only for reading. */
 export interface Options {
   readonly filename: string
   readonly readonly?: boolean

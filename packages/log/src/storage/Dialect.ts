@@ -9,7 +9,6 @@ import { Effect } from "effect"
 
 type Sql = SqlClient.SqlClient
 
-/** Whether the client speaks PostgreSQL. */
 export const isPostgres = (sql: Sql): boolean => sql.onDialectOrElse({ pg: () => true, orElse: () => false })
 
 /** One of two texts. */

@@ -310,7 +310,6 @@ export interface ContextStart {
   readonly from: number
   /** The messages of the path from the checkpoint up to `after`, as they were before the event. */
   readonly settled: ReadonlyArray<MessageRow>
-  /** The parts of these messages and of the kept ones. */
   readonly parts: ReadonlyArray<PartRow>
   /** System messages before the checkpoint that the baseline does not contain. */
   readonly told: ReadonlyArray<MessageRow>

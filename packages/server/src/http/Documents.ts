@@ -38,7 +38,6 @@ const prose = (text: string): string => escaped(text).replaceAll(/`([^`]+)`/g, "
 
 const linkTo = (name: string): string => `<a href="#schema-${escaped(name)}">${escaped(name)}</a>`
 
-/** A schema as indented JSON, with links. */
 const shape = (schema: JsonSchema): string =>
   escaped(JSON.stringify(schema, undefined, 2)).replaceAll(
     /\{\s*&quot;\$ref&quot;: &quot;#\/components\/schemas\/([^&]+)&quot;\s*\}/g,

@@ -25,7 +25,6 @@ export interface Stopping {
   /** Ends every open answer. */
   readonly end: Effect.Effect<void>
   readonly ended: () => boolean
-  /** Waits for `end`. */
   readonly awaitEnd: Effect.Effect<void>
   /** Runs the effect; `end` interrupts it and fails it with a refusal. */
   readonly until: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Refused, R>

@@ -202,7 +202,6 @@ export interface ListenOptions extends SocketPlace {
   readonly maxConnections?: number
 }
 
-/** A listening socket. */
 export interface Listener {
   readonly path: string
   readonly connections: Effect.Effect<number>
