@@ -178,7 +178,8 @@ export const tailContract = <R, E>({ layer, name }: LogStore<R, E>): void =>
         yield* log.append(id, [draft("session.next.step.started", { assistantMessageID, agent: "build", model })])
         yield* log.append(id, [draft("session.next.text.started", { assistantMessageID, textID: "t" })])
         yield* say("stray", "unknown")
-        assert.deepStrictEqual(yield* soFar(), [{ type: "text", id: "t", said: "" }])
+        const text = { type: "text" as const, assistantMessageID }
+        assert.deepStrictEqual(yield* soFar(), [{ ...text, id: "t", said: "" }])
         yield* say("He")
         yield* say("l")
         const { live, soFar: given } = yield* log.subscribe({ sessionID: id })
@@ -192,7 +193,7 @@ export const tailContract = <R, E>({ layer, name }: LogStore<R, E>): void =>
         yield* say("lo")
         yield* Scope.close(hearing, Exit.void)
         assert.deepStrictEqual(heard, [given, { assistantMessageID, textID: "t", delta: "lo" }])
-        assert.deepStrictEqual(given, [{ type: "text", id: "t", said: "Hel" }])
+        assert.deepStrictEqual(given, [{ ...text, id: "t", said: "Hel" }])
         const [next] = [...(yield* Stream.runCollect(Stream.take(live, 1)))]
         assert.deepInclude(next?.data, { delta: "lo" })
         assert.isEmpty(yield* soFar(other))
@@ -204,10 +205,57 @@ export const tailContract = <R, E>({ layer, name }: LogStore<R, E>): void =>
         yield* say("x".repeat(1_048_576), "u")
         assert.strictEqual((yield* soFar())[0]?.said?.length, 1_048_576)
         yield* say("y", "u")
-        assert.deepStrictEqual(yield* soFar(), [{ type: "text", id: "u", said: undefined }])
+        assert.deepStrictEqual(yield* soFar(), [{ ...text, id: "u", said: undefined }])
         yield* log.remove(id)
         assert.isEmpty(yield* soFar())
       })
+    )
+
+    it.scoped(
+      "LG-90: who follows gets what is stored, the seam, and the deltas of a text between its start and its end",
+      () =>
+        Effect.gen(function* () {
+          const [log, id, assistantMessageID] = [yield* EventLog, session(), message()]
+          yield* begin(id)
+          const say = (textID: string, delta: string) =>
+            log.publishLive({
+              type: "session.next.text.delta",
+              sessionID: id,
+              data: { assistantMessageID, textID, delta }
+            })
+          const store = (type: "started" | "ended", textID: string) =>
+            log.append(id, [
+              type === "started"
+                ? draft("session.next.text.started", { assistantMessageID, textID })
+                : draft("session.next.text.ended", { assistantMessageID, textID, text: "Hello" })
+            ])
+          yield* log.append(id, [
+            draft("session.next.step.started", {
+              assistantMessageID,
+              agent: "build",
+              model: { providerID: "scripted", id: "one" }
+            })
+          ])
+          yield* store("started", "t")
+          yield* say("t", "He")
+          const items = yield* Stream.toQueueOfElements(log.follow({ sessionID: id, after: 1 }))
+          const next = Effect.map(Effect.flatten(Queue.take(items)), (item) => {
+            if (item.type === "replay.complete") return item.cursor
+            return item.type === "session.next.text.delta" ? item.data.delta : item.type.split(".").at(-1)
+          })
+          assert.deepStrictEqual(yield* Effect.replicateEffect(next, 3), ["started", 2, "He"])
+          yield* say("t", "llo")
+          assert.strictEqual(yield* next, "llo")
+          // The text has not started in the log.
+          yield* say("u", "early")
+          yield* store("ended", "t")
+          assert.strictEqual(yield* next, "ended")
+          yield* say("t", "late")
+          yield* store("started", "u")
+          assert.deepStrictEqual(yield* Effect.replicateEffect(next, 2), ["started", "early"])
+          yield* log.remove(id)
+          assert.strictEqual((yield* Effect.flip(next)).pipe(Option.getOrThrow)._tag, "SessionNotFound")
+        })
     )
 
     it.effect("TL-6: reading or following an unknown session fails with SessionNotFound", () =>

@@ -3,7 +3,10 @@ import { it } from "@effect/vitest"
 import * as fc from "effect/FastCheck"
 import { assert, describe } from "vitest"
 import { Struct } from "effect"
-import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
+import { MessageID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { LiveEvent, SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
+import type { OpenText } from "../../packages/log/src/log/EventLog.ts"
+import * as Follow from "../../packages/log/src/log/Follow.ts"
 import * as RunStream from "../../packages/transcript/src/RunStream.ts"
 
 const sessionID = "ses_a" as SessionEvent["sessionID"]
@@ -29,40 +32,61 @@ const delta = (message: string, id: string, text: string) =>
     data: { assistantMessageID: message, textID: id, delta: text }
   }) as unknown as RunStream.TextEvent
 
-/** What is told, event by event. */
-const tell = (state: RunStream.DeltaState, events: ReadonlyArray<RunStream.TextEvent>): ReadonlyArray<string> => {
-  const told: Array<string> = []
-  let now = state
-  for (const event of events) {
-    const [next, text] = RunStream.deltaStep(now, event)
-    now = next
-    told.push(text)
-  }
-  return told
+interface Reader {
+  readonly deltas: Follow.LiveDeltas
+  state: RunStream.DeltaState
 }
 
-const open = () => RunStream.begin(RunStream.initial)
+/** A reader of the run that comes while these texts are open. */
+const reader = (open: ReadonlyArray<Pick<OpenText, "id" | "said">> = [], state = RunStream.begin()): Reader => ({
+  deltas: Follow.makeLiveDeltas(
+    sessionID,
+    open.map(({ id, said }) => ({ type: "text", id, assistantMessageID: MessageID.make("msg_1"), said }))
+  ),
+  state
+})
+
+const takeOf = (to: Reader, events: ReadonlyArray<SessionEvent | LiveEvent>): string =>
+  events.reduce((told, event) => {
+    const [next, text] = RunStream.deltaStep(to.state, event as RunStream.TextEvent)
+    to.state = next
+    return told + text
+  }, "")
+
+/** What is told when the reader has read all that is stored. */
+const seam = (to: Reader): string => {
+  to.deltas.seam()
+  return takeOf(to, to.deltas.take())
+}
+
+const isDelta = (event: RunStream.TextEvent): event is LiveEvent & RunStream.TextEvent =>
+  event.type === "session.next.text.delta"
+
+/** What is told, event by event, live events as the reader hears them. */
+const tell = (to: Reader, events: ReadonlyArray<RunStream.TextEvent>): ReadonlyArray<string> =>
+  events.map((event) => {
+    if (isDelta(event)) to.deltas.heard(event)
+    else to.deltas.stored(event)
+    return takeOf(to, [...(isDelta(event) ? [] : [event]), ...to.deltas.take()])
+  })
+
+/** What a reader that came at the beginning of the run is told. */
+const tellAll = (events: ReadonlyArray<RunStream.TextEvent>): ReadonlyArray<string> => {
+  const to = reader()
+  seam(to)
+  return tell(to, events)
+}
 
 describe("Deltas", () => {
   it("SO-24: deltas are told as they come, and the end of their text adds what is missing", () => {
     seq = 0
-    const told = tell(open(), [
-      started("m", "t"),
-      delta("m", "t", "He"),
-      delta("m", "t", "l"),
-      ended("m", "t", "Hello")
-    ])
+    const told = tellAll([started("m", "t"), delta("m", "t", "He"), delta("m", "t", "l"), ended("m", "t", "Hello")])
     assert.deepStrictEqual(told, ["", "He", "l", "lo"])
   })
 
   it("SO-24: deltas that are ahead of their text's start are kept for it", () => {
     seq = 0
-    const told = tell(open(), [
-      delta("m", "t", "He"),
-      started("m", "t"),
-      delta("m", "t", "llo"),
-      ended("m", "t", "Hello")
-    ])
+    const told = tellAll([delta("m", "t", "He"), started("m", "t"), delta("m", "t", "llo"), ended("m", "t", "Hello")])
     assert.deepStrictEqual(told, ["", "He", "llo", ""])
   })
 
@@ -70,10 +94,10 @@ describe("Deltas", () => {
     for (const known of [true, false]) {
       seq = 0
       const start = started("m", "t")
-      const before = known ? RunStream.deltaStep(open(), start)[0] : open()
-      const [state, first] = RunStream.deltasHeard(before, [])
-      const told = tell(state, [...(known ? [] : [start]), delta("m", "t", "He"), ended("m", "t", "Hello")])
-      assert.strictEqual([first, ...told].join("|"), known ? "|He|llo" : "||He|llo")
+      const late = reader([{ id: "t", said: "" }], known ? RunStream.deltaStep(RunStream.begin(), start)[0] : undefined)
+      const first = [...tell(late, known ? [] : [start]), seam(late)]
+      const told = tell(late, [delta("m", "t", "He"), ended("m", "t", "Hello")])
+      assert.strictEqual([...first, ...told].join("|"), known ? "|He|llo" : "||He|llo")
     }
   })
 
@@ -81,15 +105,13 @@ describe("Deltas", () => {
     for (const known of [true, false]) {
       seq = 0
       const start = started("m", "t")
-      const before = known ? RunStream.deltaStep(open(), start)[0] : open()
-      const [state, first] = RunStream.deltasHeard(before, [{ id: "t", said: "He" }])
-      const told = tell(state, [
-        ...(known ? [] : [start]),
-        delta("m", "t", "l"),
-        ended("m", "t", "Hello"),
-        delta("m", "t", "!")
-      ])
-      assert.deepStrictEqual([first, ...told], known ? ["He", "l", "lo", ""] : ["", "He", "l", "lo", ""])
+      const late = reader(
+        [{ id: "t", said: "He" }],
+        known ? RunStream.deltaStep(RunStream.begin(), start)[0] : undefined
+      )
+      const first = [...tell(late, known ? [] : [start]), seam(late)]
+      const told = tell(late, [delta("m", "t", "l"), ended("m", "t", "Hello"), delta("m", "t", "!")])
+      assert.deepStrictEqual([...first, ...told], known ? ["He", "l", "lo", ""] : ["", "He", "l", "lo", ""])
     }
   })
 
@@ -97,18 +119,22 @@ describe("Deltas", () => {
     for (const known of [true, false]) {
       seq = 0
       const start = started("m", "t")
-      const before = known ? RunStream.deltaStep(open(), start)[0] : open()
-      const [state, first] = RunStream.deltasHeard(before, [{ id: "t", said: undefined }])
-      const told = tell(state, [...(known ? [] : [start]), delta("m", "t", "lo"), ended("m", "t", "Hello")])
-      assert.strictEqual([first, ...told].join("|"), known ? "||Hello" : "|||Hello")
+      const late = reader(
+        [{ id: "t", said: undefined }],
+        known ? RunStream.deltaStep(RunStream.begin(), start)[0] : undefined
+      )
+      const first = [...tell(late, known ? [] : [start]), seam(late)]
+      const told = tell(late, [delta("m", "t", "lo"), ended("m", "t", "Hello")])
+      assert.strictEqual([...first, ...told].join("|"), known ? "||Hello" : "|||Hello")
     }
   })
 
   it("SO-24: half a character at the end of what was said waits for its other half", () => {
     seq = 0
-    const [before] = RunStream.deltaStep(open(), started("m", "t"))
-    const [state, first] = RunStream.deltasHeard(before, [{ id: "t", said: "a\ud83d" }])
-    const told = tell(state, [delta("m", "t", "\ude00"), ended("m", "t", "a😀")])
+    const late = reader([{ id: "t", said: "a\ud83d" }])
+    tell(late, [started("m", "t")])
+    const first = seam(late)
+    const told = tell(late, [delta("m", "t", "\ude00"), ended("m", "t", "a😀")])
     assert.deepStrictEqual([first, ...told], ["a", "😀", ""])
   })
 
@@ -120,23 +146,21 @@ describe("Deltas", () => {
     ]
     const begun = [started("m", "a"), started("m", "b")]
     const rest = [delta("m", "b", "w"), delta("m", "a", "n"), ended("m", "b", "two"), ended("m", "a", "one")]
-    const [early, none] = RunStream.deltasHeard(open(), texts)
-    assert.strictEqual([none, ...tell(early, [...begun, ...rest])].join(""), "onetwo")
-    const known = begun.reduce((state, event) => RunStream.deltaStep(state, event)[0], open())
-    const [state, first] = RunStream.deltasHeard(known, texts)
-    assert.strictEqual(first, "o")
-    assert.strictEqual([first, ...tell(state, rest)].join(""), "onetwo")
+    const early = reader(texts)
+    const none = tell(early, begun)
+    assert.deepStrictEqual([...none, seam(early)], ["", "", "o"])
+    assert.strictEqual(["o", ...tell(early, rest)].join(""), "onetwo")
   })
 
   it("SO-24: deltas that come after the end of their text are dropped", () => {
     seq = 0
-    const told = tell(open(), [started("m", "t"), ended("m", "t", "Hello"), delta("m", "t", "Hello")])
+    const told = tellAll([started("m", "t"), ended("m", "t", "Hello"), delta("m", "t", "Hello")])
     assert.deepStrictEqual(told, ["", "Hello", ""])
   })
 
   it("SO-25: texts of one message follow each other, those of two are set apart, and empty ones leave nothing", () => {
     seq = 0
-    const told = tell(open(), [
+    const told = tellAll([
       started("m", "a"),
       ended("m", "a", "one"),
       started("m", "b"),
@@ -151,7 +175,7 @@ describe("Deltas", () => {
 
   it("SO-25: of two texts at once the later is told after the first", () => {
     seq = 0
-    const told = tell(open(), [
+    const told = tellAll([
       started("m", "a"),
       started("m", "b"),
       delta("m", "a", "o"),
@@ -167,7 +191,7 @@ describe("Deltas", () => {
   it("SO-24: early deltas beyond a bound are dropped, and their text is told whole at its end", () => {
     seq = 0
     const long = "x".repeat(200_000)
-    const told = tell(open(), [
+    const told = tellAll([
       delta("m", "t", long),
       delta("m", "t", long),
       delta("m", "t", "y"),
@@ -180,9 +204,10 @@ describe("Deltas", () => {
 
   it("SO-24: nothing is told of what is outside of the run", () => {
     seq = 0
-    const before = tell(RunStream.initial, [started("m", "t"), delta("m", "t", "He"), ended("m", "t", "Hello")])
-    const after = tell(RunStream.end(open()), [started("m", "t"), delta("m", "t", "He"), ended("m", "t", "Hello")])
-    assert.strictEqual([...before, ...after].join(""), "")
+    const outside = reader([], RunStream.initial)
+    seam(outside)
+    const told = tell(outside, [started("m", "t"), delta("m", "t", "He"), ended("m", "t", "Hello")])
+    assert.strictEqual(told.join(""), "")
   })
 
   const texts = fc.array(
@@ -228,7 +253,9 @@ describe("Deltas", () => {
         )
         const whole = byMessage.filter((text) => text !== "").join("\n\n")
         let told = ""
-        for (const piece of tell(RunStream.deltasHeard(open(), underWay)[0], merged)) {
+        const to = reader(underWay)
+        seam(to)
+        for (const piece of tell(to, merged)) {
           told += piece
           assert.isTrue(whole.startsWith(told))
           const last = piece.charCodeAt(piece.length - 1)

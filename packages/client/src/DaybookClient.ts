@@ -51,7 +51,7 @@ export type Remote<Verb> = Verb extends (...given: infer Given) => Effect.Effect
 
 /** Every verb that is one request, or some; the others are streams. */
 export type Verbs = {
-  readonly [Name in Exclude<keyof Facade, "events" | "eventsMarked" | "live">]: Remote<Facade[Name]>
+  readonly [Name in Exclude<keyof Facade, "events" | "eventsMarked" | "follow" | "live">]: Remote<Facade[Name]>
 }
 
 /** An error without a body of the API comes from something else than the API. */

@@ -4,8 +4,10 @@
  */
 import { Effect, Layer, Predicate, Record, Schema, Stream } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
+import type { From } from "@daybook/log/log/EventLog"
 import { ConnectionError } from "./ClientError.ts"
 import { DaybookClient } from "./DaybookClient.ts"
+import { isOfFacade, plain } from "./Streams.ts"
 
 const isConnectionError = Schema.is(ConnectionError)
 
@@ -36,5 +38,9 @@ const local = (verb: unknown): unknown =>
 export const layer: Layer.Layer<Sessions, never, DaybookClient> = Layer.effect(
   Sessions,
   // Each verb keeps its name, its arguments and its result, and loses only errors: the client's type says so, verb by verb.
-  Effect.map(DaybookClient, (client) => Record.map({ ...client }, local) as unknown as Sessions["Type"])
+  // `follow` of a client has the cursors of the server.
+  Effect.map(DaybookClient, (client) => {
+    const follow = (options: From) => Stream.filter(plain(client.follow, options, true), isOfFacade)
+    return Record.map({ ...client, follow }, local) as unknown as Sessions["Type"]
+  })
 )

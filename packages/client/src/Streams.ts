@@ -17,6 +17,7 @@ import {
   CursorAhead,
   type CursorExpired,
   EventUnreadable,
+  type Followed,
   type From,
   LogUnavailable,
   type ReadError,
@@ -42,18 +43,6 @@ export const textOfPlace = (after: number | undefined): string | undefined =>
   after === undefined
     ? undefined
     : String(Number.isNaN(after) ? most : Math.min(most, Math.max(-most, Math.floor(after))))
-
-/** The query of a request that begins after a number. */
-const queryOfPlace = ({
-  after,
-  incarnation
-}: Pick<From, "after" | "incarnation">): Readonly<Record<string, string>> => {
-  const text = textOfPlace(after)
-  return {
-    ...(text === undefined ? {} : { after: text }),
-    ...(incarnation === undefined ? {} : { incarnation: String(incarnation) })
-  }
-}
 
 /** A number that is none of a log is refused as the caller gave it. */
 export const asGiven =
@@ -218,7 +207,7 @@ const connect = (http: HttpClient.HttpClient, request: StreamRequest): Stream.St
 
 export interface Following {
   readonly path: string
-  readonly from: Readonly<Record<string, string>>
+  readonly after: string | undefined
   /** What every request has. */
   readonly query: Readonly<Record<string, string>>
 }
@@ -255,24 +244,21 @@ const reconnecting = (giveUpAfter: Duration.DurationInput) =>
     Schedule.upTo(giveUpAfter)
   )
 
-const cursorOf = (frame: Frame): string | undefined => ("cursor" in frame ? frame.cursor : undefined)
-
 const isItem = (frame: Frame): frame is Item =>
   frame.frame === "event" || frame.frame === "replay.complete" || frame.frame === "live"
 
 /** The items from the cursor on, over as many connections as needed, with one seam. */
 const followEvents = (
   http: HttpClient.HttpClient,
-  { from, path, query }: Following,
+  { after, path, query }: Following,
   giveUpAfter: Duration.DurationInput
 ): Stream.Stream<Item, Failure> =>
   Stream.suspend(() => {
-    let place = from
+    let place = after
     let isPastSeam = false
     const moved = (frames: Chunk.Chunk<Frame>) => {
       for (const frame of frames) {
-        const cursor = cursorOf(frame)
-        if (cursor !== undefined) place = { after: cursor }
+        if ("cursor" in frame && frame.cursor !== undefined) place = frame.cursor
       }
       return frames
     }
@@ -282,7 +268,9 @@ const followEvents = (
       isPastSeam = true
       return isFirst
     }
-    return Stream.suspend(() => connect(http, { path, query: { ...query, ...place } })).pipe(
+    return Stream.suspend(() =>
+      connect(http, { path, query: place === undefined ? query : { ...query, after: place } })
+    ).pipe(
       Stream.mapChunks(moved),
       Stream.retry(reconnecting(giveUpAfter)),
       Stream.filter(isItem),
@@ -302,6 +290,8 @@ export interface FollowOptions {
   readonly types?: ReadonlyArray<DurableType> | undefined
   /** False ends the stream where stored events end. */
   readonly follow?: boolean | undefined
+  /** The life of the session, if the cursor is a number. */
+  readonly incarnation?: number | undefined
 }
 
 /** Where a session's log ends: to follow from now on, begin after it. */
@@ -332,6 +322,26 @@ export interface Streams {
 const pathOf = (sessionID: SessionID | undefined): string =>
   sessionID === undefined ? "/events" : `/sessions/${encodeURIComponent(sessionID)}/events`
 
+const isDelta = (item: Followed): item is LiveEvent => !("seq" in item) && item.type !== "replay.complete"
+
+/** Creation is not part of the `session.next.*` events of the facade. */
+export const isOfFacade = ({ type }: Followed): boolean => type !== "session.created"
+
+/** What a log gives its readers, with numbers as cursors. */
+export const plain = (
+  follow: Streams["follow"],
+  { after, incarnation, sessionID }: From,
+  live: boolean
+): Stream.Stream<Followed, Failure> =>
+  follow({ sessionID, after: textOfPlace(after), incarnation, live }).pipe(
+    Stream.mapEffect((item): Effect.Effect<Followed, UnexpectedAnswer> => {
+      if (item.frame === "event") return Effect.succeed(item.event)
+      if (item.frame === "live") return Effect.succeed(item.live)
+      return Effect.map(readPlace(item.cursor), ({ position }) => ({ type: "replay.complete", cursor: position }))
+    }),
+    Stream.mapError(asGiven(after))
+  )
+
 const notOfFeed = ({ message }: SessionNotFound) => new UnexpectedAnswer({ status: 404, details: message })
 
 export const makeStreams = (
@@ -340,31 +350,23 @@ export const makeStreams = (
   head: Streams["head"]
 ): Streams => {
   // An id of another form names no session.
-  const from = (sessionID: SessionID | undefined, place: Readonly<Record<string, string>>, query = {}) =>
+  const from = (sessionID: SessionID | undefined, after: string | undefined, query = {}) =>
     sessionID === undefined || isSessionID(sessionID)
-      ? followEvents(http, { path: pathOf(sessionID), from: place, query }, giveUpAfter)
+      ? followEvents(http, { path: pathOf(sessionID), after, query }, giveUpAfter)
       : Stream.fromEffect(noSession(sessionID))
 
-  const follow: Streams["follow"] = ({ after, follow = true, live = false, sessionID, types }) =>
-    from(sessionID, after === undefined ? {} : { after }, {
+  const follow: Streams["follow"] = ({ after, follow = true, incarnation, live = false, sessionID, types }) =>
+    from(sessionID, after, {
+      ...(incarnation === undefined ? {} : { incarnation: String(incarnation) }),
       ...(live ? { live: "1" } : {}),
       ...(types === undefined ? {} : { type: types.join(",") }),
       ...(follow ? {} : { follow: "0" })
     })
 
-  const tail: Streams["tail"] = ({ sessionID, ...place }) =>
-    from(sessionID, queryOfPlace(place)).pipe(
-      Stream.mapConcatEffect((item): Effect.Effect<ReadonlyArray<SessionEvent | ReplayComplete>, UnexpectedAnswer> => {
-        if (item.frame === "event") return Effect.succeed([item.event])
-        if (item.frame === "live") return Effect.succeed([])
-        return Effect.map(readPlace(item.cursor), ({ position }) => [{ type: "replay.complete", cursor: position }])
-      }),
-      Stream.mapError(asGiven(place.after))
-    )
+  const tail: Streams["tail"] = (options) =>
+    Stream.filter(plain(follow, options, false), (item): item is SessionEvent | ReplayComplete => !isDelta(item))
 
-  // Creation is not part of the `session.next.*` events of the facade.
-  const eventsMarked: Streams["eventsMarked"] = (options) =>
-    Stream.filter(tail(options), ({ type }) => type !== "session.created")
+  const eventsMarked: Streams["eventsMarked"] = (options) => Stream.filter(tail(options), isOfFacade)
 
   return {
     head,
@@ -378,7 +380,7 @@ export const makeStreams = (
         Stream.filterMap((item) => (item.frame === "live" ? Option.some(item.live) : Option.none()))
       ),
     feed: ({ after } = {}) =>
-      from(undefined, queryOfPlace({ after })).pipe(
+      from(undefined, textOfPlace(after)).pipe(
         Stream.filterMap((item) => (item.frame === "event" ? Option.some(item.event) : Option.none())),
         Stream.mapError((error) => (error._tag === "SessionNotFound" ? notOfFeed(error) : error)),
         Stream.mapError(asGiven(after))

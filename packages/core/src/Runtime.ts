@@ -88,7 +88,6 @@ const keepMs = 1_000
 /** Extensions of a host that has none. */
 const none = <Extra>(): Layer.Layer<Extra> => Layer.effectContext(Effect.succeed(Context.unsafeMake(new Map())))
 
-/** A private temporary folder, removed with the layer. */
 const temporaryFolder = Effect.flatMap(FileSystem.FileSystem, (fs) =>
   Effect.acquireRelease(
     Effect.mapError(
@@ -220,7 +219,6 @@ const placed = <E, R>(
 ): Layer.Layer<SessionExecution.SessionExecution, E, R | Store.Services> =>
   placement === undefined ? here : Layer.provide(placement, here)
 
-/** Limits the depth to the depth of the deepest family. */
 const taskDepth = ({ taskDepth: depth = 3 }: AnyOptions) => Math.max(0, Math.min(Math.trunc(depth), deepestFamily))
 
 /** Maximum number of sessions resumed at the same time after startup. */

@@ -40,7 +40,6 @@ interface State {
   readonly heads: ReadonlyMap<string, HeadRow>
 }
 
-/** A transaction in progress. */
 interface Transaction {
   state: State
   /** The sessions whose events are written, or were, before they were undone. */

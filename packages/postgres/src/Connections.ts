@@ -16,7 +16,6 @@ export interface Settings {
   readonly url: Redacted.Redacted
   /** The schema of Daybook's tables. */
   readonly schema: string
-  /** Connections of the pool. */
   readonly connections: number
 }
 

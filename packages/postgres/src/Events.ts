@@ -15,7 +15,6 @@ const decodeNumbers = Schema.decodeUnknownSync(Numbers)
 /** The numbers of the locked head. */
 export const numbersOf = (answer: Answer | undefined): Numbers => decodeNumbers(answer?.rows[0])
 
-/** The head of a session. */
 const HeadRow = Schema.Struct({
   session: Schema.Int,
   session_id: Schema.String,
@@ -40,7 +39,6 @@ export const selectHeads = (sessionIDs: ReadonlyArray<string>): Sent => ({
 export const headsOf = (answer: Answer | undefined): ReadonlyMap<string, HeadRow> =>
   new Map(((answer?.rows ?? []) as ReadonlyArray<HeadRow>).map((row) => [row.session_id, row]))
 
-/** The numbers of stored names. */
 export interface Types {
   /** Finds the numbers of these events' types. New names are added in the current transaction, which has the lock. */
   readonly learn: (line: Line, rows: ReadonlyArray<NewEvent>) => Promise<void>

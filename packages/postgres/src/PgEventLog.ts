@@ -37,7 +37,6 @@ const answerOf = (result: unknown): Answer => {
   return { rows, changed: rowCount ?? 0 }
 }
 
-/** The connection of a transaction as a line. */
 const lineOver = (connection: Connection): Line => ({
   send: async (statements) => {
     const answers: Array<Answer> = []

@@ -120,7 +120,6 @@ const open = (given: Settings) =>
     )
   })
 
-/** Opens the database, migrates it, and provides its connections. */
 export const layerConnections = (settings: Settings) =>
   Layer.provide(Layer.scopedContext(open(settings)), Reactivity.layer)
 

@@ -52,7 +52,6 @@ const typeOf = (table: TableName, column: string): string => {
   return table === "session" && json.has(column) ? "json" : "text"
 }
 
-/** Rows as arrays, one for each column. */
 const columnsFrom = (rows: ReadonlyArray<AnyRow>, columns: ReadonlyArray<string>): Array<ReadonlyArray<Value>> =>
   columns.map((column) => rows.map((row) => row[column] ?? null))
 

@@ -40,7 +40,6 @@ const selectEnd = (sql: SqlClient.SqlClient) =>
   )
 
 export interface Wakes {
-  /** Announces this process's commits. */
   readonly announce: (commits: ReadonlyArray<Commit>) => void
   /** This process stored events up to a position, and rings no tails for them. */
   readonly seen: (position: number) => void

@@ -2,7 +2,6 @@
 import type { MessageID } from "@daybook/log/domain/Identifiers"
 import type { EventIn, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 
-/** How an event affects a call that asks a question. */
 export interface QuestionChange {
   /** The model asked; a person answered or dismissed the question; a call ended, whether it asked or not. */
   readonly type: "asked" | "answered" | "dismissed" | "ended"

@@ -5,15 +5,14 @@
  */
 import { MessageID } from "@daybook/log/domain/Identifiers"
 import type { EventIn, EventOfType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
-import type { OpenText } from "@daybook/log/log/EventLog"
 import * as Fold from "./Fold.ts"
 import { separator } from "./fold/State.ts"
 import type { EventRow, RunID } from "./row/Rows.ts"
 import { isHigh } from "@daybook/log/domain/LongText"
 
 // The text of one run as deltas: live deltas, completed by the stored text. At every moment, the emitted text is a
-// beginning of the run's text; at the end it is all of the text. A live delta may be missing, late, or ahead of its
-// stored event.
+// beginning of the run's text; at the end it is all of the text. The live deltas of a text stand between its stored
+// events and are a beginning of it, as `EventLog.follow` gives them.
 
 interface Text {
   readonly message: string
@@ -27,88 +26,44 @@ interface Text {
   readonly whole: string | undefined
 }
 
-/** Deltas received before their text's durable start. */
-interface Early {
-  readonly id: string
-  readonly text: string
-  /** Code units of the beginning that was given when listening began; the text then has no gap. */
-  readonly given?: number
-}
-
 export interface DeltaState {
-  /** Texts that were open when listening began and whose beginning was not given. */
-  readonly unheard: ReadonlySet<string>
   /** Whether the run has started and not ended. */
   readonly open: boolean
   /** Started texts that are not yet emitted whole, in order. */
   readonly texts: ReadonlyMap<string, Text>
-  readonly early: Early | undefined
-  /** Texts of the current step with dropped deltas. */
-  readonly missed: ReadonlySet<string>
   /** The message of the last emitted text. */
   readonly last: string | undefined
 }
 
 /** An event that the text of a run depends on. */
 export type TextEvent =
-  | EventOfType<"session.next.text.started" | "session.next.text.ended" | "session.next.step.started">
+  | EventOfType<"session.next.text.started" | "session.next.text.ended">
   | Extract<LiveEvent, { readonly type: "session.next.text.delta" }>
 
 /** The state before anything was emitted. */
-export const initial: DeltaState = {
-  unheard: new Set(),
-  open: false,
-  texts: new Map(),
-  early: undefined,
-  missed: new Set(),
-  last: undefined
-}
+export const initial: DeltaState = { open: false, texts: new Map(), last: undefined }
 
-/** Code units of early deltas that are kept; they precede their durable start, or belong to another run. */
-const earlyLimit = 256 * 1024
+type DeltaStep = readonly [DeltaState, string]
 
-export type DeltaStep = readonly [DeltaState, string]
-
-/** Hears deltas from now on. `soFar` holds all texts with earlier deltas; other texts begin later. */
-export const deltasHeard = (state: DeltaState, soFar: ReadonlyArray<Omit<OpenText, "type">>): DeltaStep =>
-  soFar.reduce<DeltaStep>(
-    ([before, told], { id, said }) => {
-      const text = before.texts.get(id)
-      const first = text === undefined ? before.early === undefined : frontOf(before) === id
-      // Of several open texts, the first is emitted as it comes, the others at their ends.
-      if (said === undefined || !first) return [unhear(before, id), told]
-      if (text === undefined) return [{ ...before, early: { id, text: said, given: said.length } }, told]
-      const [next, more] = tell(before, id, { ...text, heard: true }, said, false)
-      return [next, told + more]
-    },
-    [state, ""]
-  )
-
-const unhear = (state: DeltaState, id: string): DeltaState => {
-  const unheard = { ...state, unheard: new Set([...state.unheard, id]) }
-  const text = state.texts.get(id)
-  return text === undefined ? unheard : withText(unheard, id, { ...text, heard: false })
-}
-
-/** Starts the run. Early deltas are kept; they count if their text belongs to the run. */
-export const begin = (state: DeltaState): DeltaState => ({ ...state, open: true, texts: new Map(), last: undefined })
-
-/** Ends the run; later deltas are ignored. */
-export const end = (state: DeltaState): DeltaState => ({ ...state, open: false, texts: new Map(), missed: new Set() })
+/** Starts the run. */
+export const begin = (): DeltaState => ({ ...initial, open: true })
 
 /** Takes one event and returns the output. */
 export const deltaStep = (state: DeltaState, event: TextEvent): DeltaStep => {
+  if (!state.open) return [state, ""]
+  const { assistantMessageID: message, textID: id } = event.data
+  const text = state.texts.get(id)
+  const fresh: Text = { message, heard: true, told: 0, half: "", whole: undefined }
   switch (event.type) {
-    case "session.next.text.delta":
-      return onDelta(state, event.data.textID, event.data.delta)
     case "session.next.text.started":
-      return state.open ? onStarted(state, event.data.textID, event.data.assistantMessageID) : [state, ""]
+      return [withText(state, id, fresh), ""]
+    case "session.next.text.delta":
+      if (text === undefined || !text.heard || text.whole !== undefined) return [state, ""]
+      // Of two concurrent texts, the later one is emitted whole after the first.
+      if (frontOf(state) !== id) return [withText(state, id, { ...text, heard: false }), ""]
+      return tell(state, id, text, text.half + event.data.delta, false)
     case "session.next.text.ended":
-      return state.open
-        ? onEnded(state, event.data.textID, event.data.assistantMessageID, event.data.text)
-        : [state, ""]
-    case "session.next.step.started":
-      return [{ ...state, missed: new Set() }, ""]
+      return flush([withText(state, id, { ...fresh, ...text, whole: event.data.text }), ""])
     default:
       return event satisfies never
   }
@@ -120,46 +75,6 @@ const withText = (state: DeltaState, id: string, text: Text): DeltaState => ({
 })
 
 const frontOf = (state: DeltaState): string | undefined => state.texts.keys().next().value
-
-const onDelta = (state: DeltaState, id: string, delta: string): DeltaStep => {
-  const text = state.texts.get(id)
-  if (text === undefined) return [early(state, id, delta), ""]
-  if (!text.heard || text.whole !== undefined) return [state, ""]
-  // Of two concurrent texts, the later one is emitted whole after the first.
-  if (frontOf(state) !== id) return [withText(state, id, { ...text, heard: false }), ""]
-  return tell(state, id, text, text.half + delta, false)
-}
-
-const early = (state: DeltaState, id: string, delta: string): DeltaState => {
-  if (state.missed.has(id)) return state
-  const before = state.early
-  if (before !== undefined && before.id === id) {
-    const length = before.text.length + delta.length - (before.given ?? 0)
-    if (length <= earlyLimit) return { ...state, early: { ...before, text: before.text + delta } }
-  }
-  const dropped = before === undefined ? undefined : before.id
-  const tooLong = dropped === id || delta.length > earlyLimit
-  return {
-    ...state,
-    early: tooLong ? undefined : { id, text: delta },
-    missed: new Set([...state.missed, ...(dropped === undefined ? [] : [dropped]), ...(tooLong ? [id] : [])])
-  }
-}
-
-const onStarted = (state: DeltaState, id: string, message: string): DeltaStep => {
-  const given = state.early?.id === id && state.early.given !== undefined
-  const heard = given || !(state.missed.has(id) || state.unheard.has(id))
-  const text: Text = { message, heard, told: 0, half: "", whole: undefined }
-  const started = withText(state, id, text)
-  if (state.early?.id !== id) return [started, ""]
-  const rest = { ...started, early: undefined }
-  return heard ? onDelta(rest, id, state.early.text) : [rest, ""]
-}
-
-const onEnded = (state: DeltaState, id: string, message: string, whole: string): DeltaStep => {
-  const before = state.texts.get(id) ?? { message, heard: false, told: 0, half: "", whole: undefined }
-  return flush([withText(state, id, { ...before, whole }), ""])
-}
 
 /** Emits ended texts, up to the first that has not ended. */
 const flush = ([state, told]: DeltaStep): DeltaStep => {
@@ -198,7 +113,6 @@ type TextMark = { readonly head: string; readonly length: number }
 
 const nothing: TextMark = { head: "", length: 0 }
 
-/** A run, and the client's id for it if it has one. */
 export interface Followed {
   readonly run: RunID
   readonly id: string | undefined
@@ -225,14 +139,6 @@ export const make = (fold: Fold.State, followed?: Followed): State => ({
   current: undefined,
   said: nothing
 })
-
-/** Hears deltas from now on, and emits the given beginnings of open texts (`Deltas.hearing`). */
-export const hearing = (state: State, soFar: ReadonlyArray<OpenText>): readonly [State, ReadonlyArray<TextItem>] => {
-  const of = (type: OpenText["type"]) => soFar.filter((text) => text.type === type)
-  const [deltas, text] = deltasHeard(state.deltas, of("text"))
-  const [reasoning, thought] = deltasHeard(state.reasoning, of("reasoning"))
-  return telling({ ...state, deltas, reasoning }, text, thought)
-}
 
 /** Emits pieces of the current run's text and reasoning. */
 const telling = (state: State, text: string, thought: string): readonly [State, ReadonlyArray<TextItem>] => {
@@ -268,15 +174,12 @@ export const step = (state: State, event: SessionEvent | LiveEvent): Step => {
 }
 
 interface Texts {
-  /** The event as one of the run's text. */
   readonly text?: TextEvent
   readonly thought?: TextEvent
 }
 
 const textsOf = (event: SessionEvent | LiveEvent): Texts => {
   switch (event.type) {
-    case "session.next.step.started":
-      return { text: event, thought: event }
     case "session.next.text.started":
     case "session.next.text.delta":
     case "session.next.text.ended":
@@ -337,13 +240,12 @@ const onRow = (state: State, row: EventRow): State => {
   if (row.type === "start") {
     return {
       ...state,
-      deltas: begin(state.deltas),
-      reasoning: begin(state.reasoning),
+      deltas: begin(),
+      reasoning: begin(),
       current: { run: row.run, id: row.client_id },
       said: nothing
     }
   }
   if (row.type !== "done") return state
-  const [deltas, reasoning] = [end(state.deltas), end(state.reasoning)]
-  return { ...state, deltas, reasoning, current: undefined, said: nothing }
+  return { ...state, deltas: initial, reasoning: initial, current: undefined, said: nothing }
 }

@@ -3,7 +3,8 @@ import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import { EventID, MessageID, SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import type { LiveEvent, SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
-import * as Streams from "../../../packages/server/src/http/Streams.ts"
+import { makeLiveDeltas } from "../../../packages/log/src/log/Follow.ts"
+import type { OpenText } from "../../../packages/log/src/log/EventLog.ts"
 
 const sessionID = SessionID.make("ses_1")
 const assistantMessageID = MessageID.make("msg_1")
@@ -26,6 +27,17 @@ const ended = (textID: string, text: string): SessionEvent => ({
   data: { assistantMessageID, textID, text }
 })
 
+/** The deltas of a reader that is behind the seam, if texts were open when it came. */
+const reading = (open: ReadonlyArray<OpenText> = []) => {
+  const deltas = makeLiveDeltas(sessionID, open)
+  deltas.seam()
+  return deltas
+}
+
+const opened = (id: string, said: string | undefined): OpenText => ({ type: "text", id, assistantMessageID, said })
+
+const tokens = { input: 1, output: 1, reasoning: 0, cache: { read: 0, write: 0 } }
+
 const saidOf = (events: ReadonlyArray<LiveEvent>, textID: string): string =>
   events
     .map((each) => (each.type === "session.next.text.delta" && each.data.textID === textID ? each.data.delta : ""))
@@ -42,7 +54,7 @@ it("HT-46: taken deltas are a beginning of their text, behind its start and befo
       // The first text may have begun before the reader came.
       const [first = []] = texts
       const before = first.slice(0, known)
-      const deltas = Streams.makeLiveDeltas(known > 0 ? [{ type: "text", id: "0", said: before.join("") }] : [])
+      const deltas = reading(known > 0 ? [opened("0", before.join(""))] : [])
       const live = texts.flatMap((pieces, id) =>
         (id === 0 && known > 0 ? pieces.slice(known) : pieces).map((piece) => delta(String(id), piece))
       )
@@ -79,7 +91,7 @@ it("HT-46: taken deltas are a beginning of their text, behind its start and befo
 })
 
 it("HT-46: a reader that keeps up gets every delta, and one that is behind gets them joined", () => {
-  const deltas = Streams.makeLiveDeltas([])
+  const deltas = reading()
   deltas.stored(started("a"))
   deltas.heard(delta("a", "one "))
   assert.deepEqual(deltas.take(), [delta("a", "one ")])
@@ -90,19 +102,43 @@ it("HT-46: a reader that keeps up gets every delta, and one that is behind gets 
 })
 
 it("HT-46: what was said before the reader came is its first delta", () => {
-  const deltas = Streams.makeLiveDeltas([{ type: "text", id: "a", said: "so far" }])
+  const deltas = reading([opened("a", "so far")])
   deltas.stored(started("a"))
   assert.strictEqual(saidOf(deltas.take(), "a"), "so far")
-  const later = Streams.makeLiveDeltas([{ type: "text", id: "a", said: "so far" }])
+  const later = reading([opened("a", "so far")])
   later.heard(delta("a", ", and on"))
   assert.strictEqual(saidOf(later.take(), "a"), "so far, and on")
-  const unknown = Streams.makeLiveDeltas([{ type: "text", id: "a", said: undefined }])
+  const unknown = reading([opened("a", undefined)])
   unknown.heard(delta("a", "end"))
   assert.deepEqual(unknown.take(), [])
 })
 
+it("LG-90: a reader gets no delta before the seam, and then all of them, also the texts from before it came", () => {
+  const long = "x".repeat(1_000_000)
+  const deltas = makeLiveDeltas(sessionID, [opened("a", long)])
+  deltas.heard(delta("a", ", and on"))
+  deltas.stored(started("b"))
+  deltas.heard(delta("b", "new"))
+  assert.deepEqual(deltas.take(), [])
+  deltas.seam()
+  const taken = deltas.take()
+  assert.strictEqual(saidOf(taken, "a"), `${long}, and on`)
+  assert.strictEqual(saidOf(taken, "b"), "new")
+})
+
+it("LG-90: the end of an earlier step does not end a text that was open when the reader came", () => {
+  const deltas = makeLiveDeltas(sessionID, [opened("a", "so far")])
+  const earlier = { assistantMessageID: MessageID.make("msg_0"), finish: "stop", cost: 0, tokens }
+  deltas.stored({ ...event, type: "session.next.step.ended", data: earlier })
+  deltas.seam()
+  assert.strictEqual(saidOf(deltas.take(), "a"), "so far")
+  deltas.stored({ ...event, type: "session.next.step.ended", data: { ...earlier, assistantMessageID } })
+  deltas.heard(delta("a", "late"))
+  assert.deepEqual(deltas.take(), [])
+})
+
 it("HT-46: a text that grows beyond the limit while its reader waits has no more deltas, and others have", () => {
-  const deltas = Streams.makeLiveDeltas([])
+  const deltas = reading()
   for (const id of ["a", "b"]) deltas.stored(started(id))
   for (let n = 0; n < 300; n++) deltas.heard(delta("a", "x".repeat(1024)))
   deltas.heard(delta("b", "still here"))

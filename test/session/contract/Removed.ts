@@ -36,6 +36,7 @@ const verbs: Record<
   dismissQuestion: ["writes", ({ dismissQuestion }, sessionID) => dismissQuestion(refOf(sessionID))],
   events: ["reads", ({ events }, sessionID) => Stream.runHead(events({ sessionID }))],
   eventsMarked: ["reads", ({ eventsMarked }, sessionID) => Stream.runHead(eventsMarked({ sessionID }))],
+  follow: ["reads", ({ follow }, sessionID) => Stream.runHead(follow({ sessionID }))],
   fork: ["reads", ({ fork }, sessionID) => fork({ sessionID })],
   get: ["reads", ({ get }, sessionID) => get(sessionID)],
   history: ["reads", ({ history }, sessionID) => history({ sessionID })],

@@ -42,7 +42,6 @@ const codesOf = (schema: JsonSchema): ReadonlyArray<string> => {
   return "$ref" in schema ? [schema.$ref.replace(schemasPath, "")] : []
 }
 
-/** Adds an error to the response with its status. */
 const add = ({ responses }: OpenAPISpecOperation, code: Code): void => {
   const { content, description = "" } = responses[statuses[code]] ?? {}
   const known = content?.[media]?.schema

@@ -98,7 +98,6 @@ export const errors: Readonly<Record<Code, string>> = {
 
 type Groups = typeof Api extends HttpApi.HttpApi<infer _Name, infer Group, infer _E, infer _R> ? Group : never
 
-/** The name of an endpoint, which is the name of a verb. */
 export type Name = HttpApiEndpoint.HttpApiEndpoint.Name<HttpApiGroup.HttpApiGroup.Endpoints<Groups>>
 
 /** A line, and what more there is to know. */

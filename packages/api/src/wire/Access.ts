@@ -152,7 +152,6 @@ export interface Caller {
   readonly expires: number | undefined
 }
 
-/** The caller of an endpoint. */
 export class CurrentCaller extends Context.Tag("@daybook/api/CurrentCaller")<CurrentCaller, Caller>() {}
 
 const bearer = HttpApiSecurity.bearer

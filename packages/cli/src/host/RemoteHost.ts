@@ -7,6 +7,8 @@ import { Chunk, Effect, Layer, Option, Stream } from "effect"
 import * as Client from "@daybook/client/DaybookClient"
 import { DaybookClient, type StatsScope } from "@daybook/client/DaybookClient"
 import * as RemoteSessions from "@daybook/client/RemoteSessions"
+import type { ConnectionError } from "@daybook/client/ClientError"
+import { plain } from "@daybook/client/Streams"
 import { Agents } from "@daybook/core/agent/Agents"
 import { ModelResolver } from "@daybook/core/model/ModelResolver"
 import { PermissionStore } from "@daybook/core/permission/PermissionStore"
@@ -20,7 +22,7 @@ import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { shellTypes } from "@daybook/log/events/LiveShellEvents"
 import type { TreeNode } from "@daybook/log/domain/HistoryPath"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
-import { EventLog, LogUnavailable, type ReplayComplete } from "@daybook/log/log/EventLog"
+import { EventLog, LogUnavailable, type ReadError, type ReplayComplete } from "@daybook/log/log/EventLog"
 import { Search } from "@daybook/log/search/Search"
 import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
@@ -44,15 +46,16 @@ const log = Layer.effect(
   EventLog,
   Effect.gen(function* () {
     const [client, sessions] = [yield* Client.DaybookClient, yield* Sessions]
-    const tailMarked: EventLog["Type"]["tailMarked"] = (options) =>
-      Stream.catchAll(client.tail(options), (error) =>
+    const found = <A>(items: Stream.Stream<A, ReadError | ConnectionError>): Stream.Stream<A, ReadError> =>
+      Stream.catchAll(items, (error) =>
         error._tag === "InvalidInput" || RemoteSessions.isLost(error) ? Stream.die(error) : Stream.fail(error)
       )
+    const tailMarked: EventLog["Type"]["tailMarked"] = (options) => found(client.tail(options))
     return offering<EventLog["Type"]>({
       tailMarked,
+      follow: (options) => found(plain(client.follow, options, true)),
       tail: (options) => Stream.filter(tailMarked(options), isEvent),
       read: sessions.history,
-      live: ({ sessionID }) => sessions.live(sessionID),
       latest: (sessionID) => Effect.map(Effect.orDie(client.head(sessionID)), ({ seq }) => seq)
     })
   })

@@ -4,9 +4,9 @@
  * facade, and reading continues until the interruption has settled; a second Ctrl-C exits immediately. Spec:
  * CL-4..CL-8, CL-38, CL-39 in specs/cli.md.
  *
- *   live deltas ──┐
- *   tail ─────────┼─> queue ─> step ─> stdout, stderr
- *   done, Ctrl-C ─┘        (a stop reads the rest of the log, then ends)
+ *   events and deltas ─┐
+ *   done, Ctrl-C ──────┴─> queue ─> step ─> stdout, stderr
+ *                          (a stop reads the rest of the log, then ends)
  */
 import { Cause, Clock, type Context, Effect, Exit, Option, Predicate, Queue, Stream, SubscriptionRef } from "effect"
 import { Naming } from "@daybook/core/session/Naming"
@@ -14,7 +14,7 @@ import type { PromptOptions } from "@daybook/core/session/SessionOptions"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
-import { EventLog } from "@daybook/log/log/EventLog"
+import { EventLog, type Followed } from "@daybook/log/log/EventLog"
 import { Mcp, type McpStatus } from "@daybook/mcp/Mcp"
 import { eventJson } from "../render/EventLine.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
@@ -66,13 +66,12 @@ export interface FollowOptions<E, E2, R> {
   readonly silent?: boolean
   /** Show the model's reasoning (default: true). */
   readonly reasoning?: boolean
-  /** Starts the work. Deltas are already subscribed to. */
+  /** Starts the work. */
   readonly start: Effect.Effect<StartedWork<E>, E2, R>
 }
 
 type Item =
-  | SessionEvent
-  | LiveEvent
+  | Followed
   | { readonly type: "stop"; readonly exit: Exit.Exit<void, unknown>; readonly signal: boolean }
   | { readonly type: "note"; readonly line: string }
 
@@ -112,7 +111,7 @@ export const follow = <E, E2, R>(
   )
 
 /** A run that is being followed, and where it is shown. */
-interface Followed {
+interface Run {
   readonly sessionID: SessionID
   readonly json: boolean
   readonly silent: boolean
@@ -126,7 +125,7 @@ interface Followed {
 }
 
 /** Opens the screen: live lines below the answer. */
-const openScreen = Effect.fnUntraced(function* (run: Followed, style: Style) {
+const openScreen = Effect.fnUntraced(function* (run: Run, style: Style) {
   const log = yield* EventLog
   const startedAt = yield* Clock.currentTimeMillis
   return yield* Screen.open({
@@ -145,17 +144,9 @@ const openScreen = Effect.fnUntraced(function* (run: Followed, style: Style) {
   })
 })
 
-const listen = Effect.fnUntraced(function* (queue: Queue.Enqueue<Item>, sessionID: SessionID) {
-  const log = yield* EventLog
-  // A slow reader loses deltas. The durable events contain the whole text.
-  yield* Effect.forkScoped(
-    Effect.ignore(Stream.runForEach(log.live({ sessionID }), (event) => Queue.offer(queue, event)))
-  )
-})
-
 /** Feeds the queue with the durable events, the end of the work, and the end of its interruption after a signal. */
 const watch = Effect.fnUntraced(function* <E>(
-  run: Followed,
+  run: Run,
   queue: Queue.Enqueue<Item>,
   { after, done }: StartedWork<E>,
   signal: Effect.Effect<void>
@@ -164,7 +155,8 @@ const watch = Effect.fnUntraced(function* <E>(
   const log = yield* EventLog
   const sessions = yield* Sessions
   const stop = (exit: Exit.Exit<void, unknown>, signal: boolean) => Queue.offer(queue, { type: "stop", exit, signal })
-  yield* Stream.runForEach(log.tail({ sessionID, after }), (event) => Queue.offer(queue, event)).pipe(
+  const items = run.json ? log.tail({ sessionID, after }) : log.follow({ sessionID, after })
+  yield* Stream.runForEach(items, (item) => Queue.offer(queue, item)).pipe(
     Effect.onExit((exit) => stop(exit, false)),
     Effect.forkScoped
   )
@@ -189,18 +181,14 @@ const watchServers = Effect.fnUntraced(function* (queue: Queue.Enqueue<Item>) {
   )
 })
 
-const put = (
-  { output, structured }: Followed,
-  screen: Screen.Screen | undefined,
-  { text, to, ...piece }: RunView.Write
-) => {
+const put = ({ output, structured }: Run, screen: Screen.Screen | undefined, { text, to, ...piece }: RunView.Write) => {
   const beside = to === "stderr" || structured
   if (screen !== undefined && (beside || Screen.isShared())) return screen.write([{ ...piece, text }])
   return output.draw(beside ? "stderr" : "stdout", text)
 }
 
 /** Shows a line about something beside the run. */
-const mention = Effect.fnUntraced(function* (run: Followed, screen: Screen.Screen | undefined, line: string) {
+const mention = Effect.fnUntraced(function* (run: Run, screen: Screen.Screen | undefined, line: string) {
   if (run.silent) return
   if (run.json) return yield* run.output.note(`${line}\n`)
   const [next, writes] = RunView.beside(run.view, line)
@@ -209,7 +197,7 @@ const mention = Effect.fnUntraced(function* (run: Followed, screen: Screen.Scree
 })
 
 /** Shows the lines that came with the end of the run. */
-const mentionRest = (run: Followed, screen: Screen.Screen | undefined, queue: Queue.Dequeue<Item>) =>
+const mentionRest = (run: Run, screen: Screen.Screen | undefined, queue: Queue.Dequeue<Item>) =>
   Effect.flatMap(Queue.takeAll(queue), (rest) =>
     Effect.forEach(rest, (item) => (item.type === "note" ? mention(run, screen, item.line) : Effect.void), {
       discard: true
@@ -218,7 +206,7 @@ const mentionRest = (run: Followed, screen: Screen.Screen | undefined, queue: Qu
 
 /** Shows one event: as JSON, or on the terminal. */
 const show = Effect.fnUntraced(function* (
-  run: Followed,
+  run: Run,
   screen: Screen.Screen | undefined,
   event: SessionEvent | LiveEvent
 ) {
@@ -235,7 +223,7 @@ const show = Effect.fnUntraced(function* (
 
 /** Shows events until the prompt has settled, or until a stop and the rest of the log after it; returns the stop. */
 const showAll = Effect.fnUntraced(function* (
-  run: Followed,
+  run: Run,
   screen: Screen.Screen | undefined,
   queue: Queue.Dequeue<Item>,
   promptID: MessageID | undefined
@@ -248,6 +236,7 @@ const showAll = Effect.fnUntraced(function* (
       yield* mention(run, screen, item.line)
       continue
     }
+    if (item.type === "replay.complete") continue
     if (item.type !== "stop") {
       yield* show(run, screen, item)
       if (run.view.settled !== undefined && promptID !== undefined) return undefined
@@ -264,7 +253,7 @@ const showAll = Effect.fnUntraced(function* (
 })
 
 /** Writes the structured value, if the answer is one. */
-const writeValue = ({ json, output, structured, view }: Followed, screen: Screen.Screen | undefined) =>
+const writeValue = ({ json, output, structured, view }: Run, screen: Screen.Screen | undefined) =>
   json || !structured || view.value === undefined
     ? Effect.void
     : Effect.zipRight(screen?.close ?? Effect.void, output.write(`${jsonLine(view.value, output.terminal)}\n`))
@@ -293,7 +282,7 @@ const followScoped = Effect.fnUntraced(function* <E, E2, R>(options: FollowOptio
   const style = styleOf(process.env, process.stderr.isTTY === true)
   // For a structured value, everything else goes to stderr, where nothing is streamed.
   const terminal = structured || output.terminal
-  const run: Followed = {
+  const run: Run = {
     sessionID,
     json,
     silent,
@@ -304,7 +293,6 @@ const followScoped = Effect.fnUntraced(function* <E, E2, R>(options: FollowOptio
     stopping: false
   }
   const screen = live ? yield* openScreen(run, style) : undefined
-  if (!json) yield* listen(queue, sessionID)
   yield* watchServers(queue)
   yield* (yield* Remote) === undefined ? QuestionPrompt.atTerminal : QuestionPrompt.ofSession(sessionID)
   const started = yield* start

@@ -3,9 +3,8 @@ import { Effect, Stream } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Input } from "@daybook/log/domain/Message"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
-import { EventLog, type OpenText } from "@daybook/log/log/EventLog"
+import { EventLog } from "@daybook/log/log/EventLog"
 import { Sessions } from "@daybook/core/session/Sessions"
-import { Remote } from "../host/Remote.ts"
 
 /** What was before the first followed event. */
 export interface Past {
@@ -13,7 +12,6 @@ export interface Past {
   /** Earlier events that are not shown. */
   readonly isCut: boolean
   readonly waiting: ReadonlyArray<Input>
-  readonly soFar: ReadonlyArray<OpenText>
 }
 
 export interface Follower {
@@ -56,29 +54,20 @@ const end = Effect.fnUntraced(function* (sessionID: SessionID, head: number) {
   return events
 })
 
-/** Deltas from now on, after the earlier deltas of open texts. A server's stream begins with these. */
-const deltas = Effect.fnUntraced(function* (sessionID: SessionID) {
-  if ((yield* Remote) !== undefined) return { live: (yield* Sessions).live(sessionID), soFar: [] }
-  return yield* (yield* EventLog).subscribe({ sessionID })
-})
-
 export const follow = Effect.fn("Screen.follow")(function* (sessionID: SessionID, follower: Follower) {
   const log = yield* EventLog
   const sessions = yield* Sessions
-  const { live, soFar } = yield* deltas(sessionID)
   const head = yield* log.latest(sessionID)
   const all = yield* end(sessionID, head)
   const events = lastEvents(all)
   follower.past({
     events,
     isCut: !isWhole(events),
-    waiting: yield* sessions.inbox(sessionID),
-    soFar
+    waiting: yield* sessions.inbox(sessionID)
   })
-  const later = Stream.runForEach(log.tail({ sessionID, after: head }), (event) =>
-    Effect.sync(() => follower.event(event))
+  yield* Stream.runForEach(log.follow({ sessionID, after: head }), (item) =>
+    Effect.sync(() => {
+      if (item.type !== "replay.complete") follower.event(item)
+    })
   )
-  // A screen that fell behind loses deltas; the log has the whole text.
-  const said = Effect.ignore(Stream.runForEach(live, (event) => Effect.sync(() => follower.event(event))))
-  yield* Effect.all([later, said], { concurrency: 2, discard: true })
-}, Effect.scoped)
+})

@@ -175,7 +175,7 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
 
   const onPast =
     (session: Session) =>
-    ({ events, isCut, soFar, waiting }: Past) => {
+    ({ events, isCut, waiting }: Past) => {
       if (isCut) note(`earlier messages: daybook show ${session.id}`)
       state.view = { ...View.empty, model: session.model, agent: session.agent, title: session.title }
       for (const event of events) {
@@ -185,7 +185,7 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
       }
       const isRunning = session.activity?.state === "running"
       state.view = {
-        ...View.withSoFar(state.view, soFar),
+        ...state.view,
         waiting: new Map(waiting.map(({ delivery, id, prompt }) => [id, { text: prompt.text, delivery }])),
         ...(isRunning ? {} : { activity: undefined, running: new Map(), texts: new Map() })
       }

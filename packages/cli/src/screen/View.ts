@@ -81,20 +81,6 @@ export const empty: View = {
 
 export type Step = readonly [View, ReadonlyArray<Block>]
 
-/** Adds the texts that were being written when the screen began to listen. */
-export const withSoFar = (view: View, soFar: ReadonlyArray<SoFar>): View => {
-  if (view.messageID === undefined) return view
-  const texts = new Map(view.texts)
-  for (const { id, said = "", type } of soFar) {
-    // Its pieces are divided with its next delta.
-    const open = { ...Markdown.begin, glued: false, text: said }
-    texts.set(`${view.messageID} ${id}`, { channel: type === "text" ? "text" : "thinking", said, open })
-  }
-  return { ...view, texts }
-}
-
-type SoFar = { readonly type: "text" | "reasoning"; readonly id: string; readonly said?: string | undefined }
-
 type Calling = { readonly assistantMessageID: string; readonly callID: string }
 const callKey = (call: Calling) => `${call.assistantMessageID} ${call.callID}`
 const textKey = (data: { readonly assistantMessageID: string; readonly textID: string }) =>

@@ -120,7 +120,6 @@ const Ordered = Schema.transformOrFail(Mapped, made<ReadonlyArray<Rule>>(), {
   encode: (_, __, ast) => ParseResult.fail(new ParseResult.Forbidden(ast, _, "rules are not written back"))
 })
 
-/** Rules as a list or a map. */
 export const WrittenRules = selected<ReadonlyArray<Rule>>((value) =>
   Array.isArray(value) ? ParseResult.decodeUnknown(Listed) : ParseResult.decodeUnknown(Ordered)
 )

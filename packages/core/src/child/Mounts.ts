@@ -202,7 +202,6 @@ const protectedIn = (root: string): ReadonlyArray<Mount> => {
   return found.flatMap(([, guards]) => guards)
 }
 
-/** The folders between a given folder and a path in it. */
 const foldersBetween = (root: string, name: string): ReadonlyArray<string> => {
   const folders: Array<string> = []
   for (let at = path.dirname(name); at !== root && isWithin(root, at); at = path.dirname(at)) folders.push(at)

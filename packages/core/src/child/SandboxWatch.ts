@@ -145,7 +145,6 @@ const usageOf = (pid: string) => {
   return { threads: number("Threads"), bytes: (number("RssAnon") + number("RssShmem")) * 1024 }
 }
 
-/** The children of a process, the oldest first. */
 const childrenOf = (pid: string): ReadonlyArray<string> =>
   read(`/proc/${pid}/task/${pid}/children`)
     .split(" ")

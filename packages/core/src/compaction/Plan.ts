@@ -93,7 +93,6 @@ type Selection = { readonly head: ReadonlyArray<Message>; readonly recent: Reado
 /** The past, and the prompts without an answer, which stay unchanged with their attachments (CP-49). */
 type Answered = { readonly past: ReadonlyArray<Message>; readonly pending: ReadonlyArray<Message> }
 
-/** Messages with their sizes as serialized text. */
 export const sized = (messages: ReadonlyArray<Message>, count?: CountTokens): ReadonlyArray<Sized> =>
   messages.map((message) => ({ message, tokens: tokensOf(serializeMessage(message), count) }))
 

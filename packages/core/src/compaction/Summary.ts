@@ -112,7 +112,6 @@ export const fileOperations = (messages: ReadonlyArray<Message>, previous: Touch
 
 // Selects what a branch summary covers: the newest messages that fit, back to the last checkpoint.
 
-/** Maximum tokens of the summary. */
 export const summaryTokens = 2_048
 /** Tokens of the window that the conversation leaves free. */
 export const reserveTokens = 16_384
@@ -122,7 +121,6 @@ export const nothingSaid = "Nothing had been said in the branch that was left."
 /** The share of the budget up to which a summary may exceed it. */
 const nearlyFull = 0.9
 
-/** The message without the results of its calls. */
 const withoutResults = (message: Message): Message =>
   message.type !== "assistant"
     ? message
@@ -302,7 +300,6 @@ export const splitFiles = (text: string): { readonly summary: string; readonly f
 
 // Requests a summary from the session's model, and asks once more for missing sections.
 
-/** The request for a summary failed. */
 export class SummaryFailed {
   readonly _tag = "SummaryFailed"
   readonly error: StoredError
@@ -322,7 +319,6 @@ interface SummaryInput {
   /** Id of the compaction attempt. */
   readonly messageID: MessageID
   readonly model: ResolvedModel
-  /** Resolves the same model with this output limit. */
   readonly summarizer: (maxOutputTokens: number) => Effect.Effect<ResolvedModel>
   readonly limits: Limits
   readonly prompt: string

@@ -142,5 +142,4 @@ const make = Effect.gen(function* () {
   })
 })
 
-/** Epochs in the log. */
 export const layer = Layer.effect(ContextEpoch, make)

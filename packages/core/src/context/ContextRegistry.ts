@@ -153,7 +153,6 @@ export const layerSources = (sources: ReadonlyArray<ContextSource>): Layer.Layer
 /** What `ContextRegistry` offers. */
 export interface ContextRegistryService {
   readonly register: (source: ContextSource) => Effect.Effect<void, never, Scope.Scope>
-  /** Reads all sources concurrently, for one turn. */
   readonly observe: (turn: ContextTurn) => Effect.Effect<Observed>
 }
 

@@ -182,7 +182,6 @@ export interface RemoteOptions {
   readonly timeout?: Duration.DurationInput
 }
 
-/** Maximum addresses that are fetched. */
 const maximumAddresses = 32
 /** How long an answer stays fresh, and the delay after a failure. */
 const fresh = Duration.toMillis("5 minutes")

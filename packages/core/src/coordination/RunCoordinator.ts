@@ -64,7 +64,6 @@ interface Entry<A, E> {
   fiber: Fiber.RuntimeFiber<A, E>
 }
 
-/** Logs the failure of a drain without waiters. */
 const unseen = (key: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   Effect.annotateLogs(Effect.logError("a drain failed without a waiting caller", cause), { key })
 

@@ -66,7 +66,6 @@ export interface Parsed {
 
 const clip = (text: string, length: number): string => (text.length <= length ? text : `${text.slice(0, length)}...`)
 
-/** A key path in readable form. */
 export const showPath = (path: KeyPath): string =>
   path.reduce<string>((shown, key) => {
     if (typeof key === "number") return `${shown}[${key}]`

@@ -3,7 +3,6 @@
  * text, or earlier thinking. Pure. `ProviderError.ts` classifies everything else. Spec: MD-640, MD-641, MD-781.
  */
 
-/** The rejected content. */
 export interface RejectedContent {
   /** `unknown`: the provider gives no reason. */
   readonly kind: "image" | "pdf" | "media" | "text" | "thinking" | "unknown"

@@ -34,7 +34,6 @@ export interface ProviderFailure {
   readonly retryAtMs?: number
   /** Only headers useful for diagnosis (request ids, rate limits). */
   readonly responseHeaders?: Readonly<Record<string, string>>
-  /** The start of the response body. */
   readonly responseBody?: string
 }
 

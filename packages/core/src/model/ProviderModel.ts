@@ -111,7 +111,6 @@ const collected = (
     return new AiError.UnknownError({ module: "LanguageModel", method: "generateText", description, cause })
   })
 
-/** Creates the service from the provider's functions. */
 export const make = Effect.fnUntraced(function* (provider: Provider): Effect.fn.Return<LanguageModel.Service> {
   const service = yield* LanguageModel.make({
     streamText: provider.streamText,

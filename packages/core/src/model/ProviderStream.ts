@@ -64,7 +64,6 @@ export const joined = <A, E>(
 
 export type ModelPrompt = LanguageModel.GenerateTextOptions<Record<string, Tool.Any>>["prompt"]
 
-/** What is sent to a model. */
 export interface ModelRequest {
   readonly prompt: ModelPrompt
   readonly tools: ReadonlyArray<Tool.Any>

@@ -57,7 +57,6 @@ export const usedOf = (counted: Tokens, inputEstimate: number, received: Receive
   return { cost: toCost(tokens, price), tokens, ...(same ? {} : { estimated: true as const }) }
 }
 
-/** Converts the provider's usage to tokens. */
 export const toTokens = (usage: Response.Usage, metadata: ProviderMetadata): Tokens => ({
   input: counted(usage.inputTokens),
   output: counted(usage.outputTokens),

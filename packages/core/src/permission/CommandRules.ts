@@ -264,7 +264,6 @@ const isAllowedLine = (judge: Judge, line: CommandLine): boolean => {
 
 interface CommandRulesOptions {
   readonly grammar: Grammar
-  /** The permission that the rules decide about. */
   readonly permission: string
   readonly rules: ReadonlyArray<Rule>
   /** Saved approvals; they answer what the rules ask about. */

@@ -13,6 +13,7 @@ import { ToolFailure } from "../domain/ToolError.ts"
 import type { PermissionStore, PermissionStoreError, SavedApproval } from "./PermissionStore.ts"
 import type { PermissionSubject } from "./PermissionSubject.ts"
 import { guardsOf, namesGuards } from "./ProtectedPaths.ts"
+import { putNewest } from "@daybook/log/support/Newest"
 
 // Keeps approvals of one session in memory, while the process and the session live.
 
@@ -35,12 +36,7 @@ export const makeSessionApprovals = (): SessionApprovals["Type"] => {
     list: (sessionID) => sessions.get(sessionID) ?? [],
     add: (sessionID, approvals) => {
       const known = sessions.get(sessionID) ?? []
-      sessions.delete(sessionID)
-      sessions.set(sessionID, [...known, ...approvals].slice(-most.approvals))
-      for (const oldest of sessions.keys()) {
-        if (sessions.size <= most.sessions) break
-        sessions.delete(oldest)
-      }
+      putNewest(sessions, sessionID, [...known, ...approvals].slice(-most.approvals), most.sessions)
     },
     forget: (sessionID) => void sessions.delete(sessionID)
   }
@@ -112,7 +108,6 @@ export const guardsIn = ({ permission, spelled }: Authorization, resource: strin
 /** An approval for the session, or a saved one with its number. */
 export type ValidApproval = Approval & Partial<Pick<SavedApproval, "number">>
 
-/** The state of a call's resources. */
 export interface ResourceState {
   /** Resources that neither a rule nor an approval allows. */
   readonly open: ReadonlyArray<string>
@@ -131,7 +126,6 @@ export const withoutFault = <A>(
 /** Permissions that a rule allows only in a trusted project. */
 const changing: ReadonlySet<string> = new Set(["bash", "edit"])
 
-/** The rules' verdict, and the verdict of the approvals where the rules ask. */
 const verdictOn = (request: Authorization, resource: string, saved: ReadonlyArray<Approval>): Verdict => {
   const rules = request.agent.permissions
   if (request.verdict !== undefined) return request.verdict(rules, saved)

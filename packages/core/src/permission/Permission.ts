@@ -61,7 +61,6 @@ const approvalOf = ({ definition, permission }: Authorization, resource: string)
 const shortened = (texts: ReadonlyArray<string>): ReadonlyArray<string> =>
   texts.slice(0, 20).map((text) => (text.length <= 500 ? text : `${text.slice(0, 500)}...`))
 
-/** The decision fields of an event. */
 type Decision = Pick<EventOfType<"session.next.permission.decided">["data"], "decision" | "patterns" | "saved">
 
 /** Counts the uses of approvals and records the decision. A call whose decision cannot be recorded fails. */

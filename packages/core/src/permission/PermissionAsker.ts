@@ -11,7 +11,6 @@ export interface PermissionRequest {
   /** The session's title; absent if it has none or it cannot be read. */
   readonly sessionTitle?: string
   readonly callID: string
-  /** The tool's name. */
   readonly tool: string
   readonly agent: string
   readonly location: Location

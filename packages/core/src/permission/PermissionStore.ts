@@ -22,7 +22,6 @@ export const ownUid = (): number | undefined => process.getuid?.()
 export interface ApprovalSource {
   readonly sessionID: SessionID
   readonly callID: string
-  /** The agent's name. */
   readonly agent: string
 }
 

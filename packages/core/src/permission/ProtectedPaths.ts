@@ -6,7 +6,6 @@
 import { instructionNames } from "../context/InstructionDiscovery.ts"
 import { literal } from "../domain/Rule.ts"
 
-/** Why one segment of a path is protected. */
 export interface Guard {
   /** The path segment as written. */
   readonly segment: string

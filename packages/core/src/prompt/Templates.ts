@@ -129,7 +129,6 @@ export interface TemplateProblem {
 }
 
 export interface TemplateOptions {
-  /** Templates of the host and the configuration. */
   readonly templates?: ReadonlyArray<Template> | undefined
   /** The user's folder with `templates/*.md`: `$XDG_CONFIG_HOME/daybook`. Default: none. */
   readonly userFolder?: string | undefined

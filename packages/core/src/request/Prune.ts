@@ -51,7 +51,6 @@ const sum = (sizes: ReadonlyArray<number>): number => sizes.reduce((total, size)
 const resultTokens = (part: ToolPart, count: CountTokens | undefined): number =>
   tokensOf(shownText(part), count) + mediaCount(part) * imageTokens
 
-/** Tokens that pruning saves in a message. */
 const saving = (message: Message, count: CountTokens | undefined): number =>
   sum(
     toolParts(message)

@@ -37,7 +37,6 @@ export const goOn = byRuntime("Go on with the work that is left. If none is left
 /** Before the first prompt. */
 export const nothingAsked = byRuntime("The user has not asked for anything yet.")
 
-/** With the result of a repeated call. */
 export const repeated = (count: number): string =>
   `<reminder>\nThis call gave the same result ${count} times in a row. Made again in the same way, it will give it once ` +
   "more: change the call, try another way, or say what stands in the way.\n</reminder>"

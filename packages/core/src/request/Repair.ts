@@ -21,7 +21,6 @@ import { nativeTo, type LoweringTarget } from "./Lowering.ts"
 import { isPruned } from "./Prune.ts"
 import { withheldFrom } from "./Withholding.ts"
 
-/** A part of a message that may be withheld. */
 export interface PartRef extends Omit<Withheld, "reason"> {
   readonly messageID: MessageID
 }
@@ -119,7 +118,6 @@ const found = (message: Message, shown: LoweringTarget, isOwn: boolean): Readonl
 const workFrom = ({ messages, opening }: RepairInput): number =>
   (messages.find(({ id }) => opening.includes(id)) ?? messages.findLast(({ type }) => type === "user"))?.seq ?? 0
 
-/** The parts of a message that the model was shown. */
 const partsOf = (message: Message, { shown }: RepairInput, from: number): ReadonlyArray<PartRef> => {
   const { media, model } = shown
   const withheld = withheldFrom(message, model)

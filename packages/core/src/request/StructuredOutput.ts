@@ -14,6 +14,7 @@ import { JsonRecord, type OutputFormat } from "@daybook/log/domain/Values"
 import { ToolFailure } from "../domain/ToolError.ts"
 import { maxExpressionLength } from "../support/Limits.ts"
 import { fromJsonSchema, type ToolDefinition } from "../tool/ToolDefinition.ts"
+import { putNewest } from "@daybook/log/support/Newest"
 
 export { StructuredOutputFailed } from "../domain/RunFailure.ts"
 
@@ -104,9 +105,7 @@ export const checkOf = ({ schema }: OutputFormat): Either.Either<ValidateFunctio
   if ("$async" in schema) return Either.left("asynchronous schemas are not supported: remove $async")
   const check = compile(root.right)
   if (Either.isLeft(check)) return check
-  compiled.set(text, check.right)
-  const oldest = compiled.size > compiledLimit ? compiled.keys().next().value : undefined
-  if (oldest !== undefined) compiled.delete(oldest)
+  putNewest(compiled, text, check.right, compiledLimit)
   return check
 }
 
@@ -169,7 +168,6 @@ export const definition = (format: OutputFormat, state: OutputState): ToolDefini
 /** The reminder after an answer in another form. */
 export const correction = `Give the answer by calling ${outputTool}, in the form that it asks for; text alone is not read.`
 
-/** The structured answer in a message, if any. */
 export const structuredOutput = (message: Message): JsonRecord | undefined => {
   if (message.type !== "assistant") return undefined
   const accepted = message.content.findLast(

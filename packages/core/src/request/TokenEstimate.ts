@@ -46,7 +46,6 @@ const countedAtOnce = 4_000
 /** A quarter of the characters, rounded (CM-1). */
 const byLength = (chars: number): number => Math.round(chars / 4)
 
-/** Tokens of a text. */
 export const tokensOf = (text: string, count?: CountTokens): number => {
   if (count === undefined) return byLength(text.length)
   let tokens = 0
@@ -112,9 +111,7 @@ const remembered = <A extends object>(measure: (value: A, count: CountTokens | u
   }
 }
 
-/** Tokens of one message. */
 export const messageTokens = remembered(messageParts)
-/** Tokens of one tool's definition. */
 const toolTokens = remembered(toolShape)
 
 const sum = (sizes: ReadonlyArray<number>): number => sizes.reduce((total, size) => total + size, 0)

@@ -51,7 +51,6 @@ const isFor =
   ({ model }: Withheld): boolean =>
     model.id === id && model.providerID === providerID
 
-/** The parts of a message that are withheld from a model. */
 export const withheldFrom = ({ withheld = [] }: Message, model: ModelRef): ReadonlyArray<Withheld> =>
   withheld.length === 0 ? withheld : withheld.filter(isFor(model))
 
@@ -92,7 +91,6 @@ const withoutAttached = (message: UserMessage, withheld: ReadonlyArray<Withheld>
   return { ...message, expansion: { ...expansion, parts } }
 }
 
-/** The message with sentences in place of refused texts. */
 const withSentences = (message: Message, withheld: ReadonlyArray<Withheld>): Message => {
   const isRefused = (callID?: string, kind = "text") =>
     withheld.some((part) => part.kind === kind && part.callID === callID && part.index === undefined)

@@ -78,7 +78,6 @@ export interface Activity extends Continued {
   readonly ended: boolean
   /** The session just before that end, if nothing waited for another activity. */
   readonly rest: Standing | undefined
-  /** Completed turns. */
   readonly turns: number
   readonly turnLimit: number
   /** What its last answer lacks, once it is done. */

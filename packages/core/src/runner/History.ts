@@ -68,7 +68,6 @@ export interface History {
 /** While a session is owned and running, its log neither shrinks nor expires: this is a broken invariant. */
 const moved = (error: CursorAhead | CursorExpired) => Effect.die(error)
 
-/** Loads the messages of a session that this process owns. */
 export const loadOwned = (history: History, sessionID: SessionID, baselineSeq: number) =>
   Effect.catchTags(history.load(sessionID, baselineSeq), { CursorAhead: moved, CursorExpired: moved })
 

@@ -20,6 +20,7 @@ import { definition, type OutputState } from "../request/StructuredOutput.ts"
 import { HostTools } from "../tool/HostTools.ts"
 import { type MaterializedTools, ToolRegistry } from "../tool/ToolRegistry.ts"
 import { spanned } from "@daybook/log/support/Spans"
+import { putNewest } from "@daybook/log/support/Newest"
 
 // Decides when a request's frame is recorded: whole, or as its difference to a recent frame of this process.
 
@@ -36,10 +37,7 @@ export const makeRequestFrames = () => {
   ): ReadonlyArray<Draft> => {
     const hash = hashOf(frame)
     const before = kept.get(id)
-    kept.delete(id)
-    kept.set(id, { hash, frame })
-    const oldest = kept.size > keptFrames ? kept.keys().next().value : undefined
-    if (oldest !== undefined) kept.delete(oldest)
+    putNewest(kept, id, { hash, frame }, keptFrames)
     const baseline = epoch.state === "new" ? epoch : undefined
     return hash === stored && baseline === undefined
       ? []
@@ -96,7 +94,6 @@ export const make = Effect.gen(function* () {
   const hooks = yield* HostRequests
   const host = yield* HostTools
 
-  /** Resolves a model with its request settings. */
   const resolve = (
     ref: ModelRef | undefined,
     settings: RequestSettings

@@ -118,7 +118,6 @@ export const makeRepeats = (messages: ReadonlyArray<Message>): Repeats => {
 // The state of one turn and its transitions; each transition returns the events to store.
 
 interface TurnState {
-  /** The recorded part of the answer. */
   readonly answer: Recorder.State
   readonly held: ReadonlyArray<Recorder.LocalCall>
   /** A request is in flight, and the provider may charge its tokens. */
@@ -194,7 +193,6 @@ const recordParts = (before: Pick<TurnState, "answer" | "held">, parts: Readonly
   }
 }
 
-/** Records the result of a local call. */
 const settlement = (answer: Recorder.State, callID: string, result: CallOutcome): Step => {
   const base = { assistantMessageID: answer.messageID, callID, provider: { executed: false } }
   return {
@@ -294,13 +292,10 @@ const commit = (publication: Publication, step: Step, ending?: Ending): Effect.E
     })
   )
 
-/** The message of the turn. */
 export const messageID = ({ begun }: Publication): MessageID => begun.messageID
 
-/** The recorded part of the answer. */
 export const answer = ({ turn }: Publication): Recorder.State => turn.state.answer
 
-/** Whether the turn is wrapped up. */
 export const isWrappedUp = ({ turn }: Publication): boolean => turn.state.wrappedUp
 
 export const note = (publication: Publication, drafts: ReadonlyArray<Draft>): Effect.Effect<unknown, AppendError> =>
@@ -381,7 +376,6 @@ export const progress = (publication: Publication, callID: string, { content, st
     })
   )
 
-/** Stores the result of a local call. */
 export const result = (publication: Publication, { callID, input, name }: Recorder.LocalCall, returned: CallOutcome) =>
   publication.inOrder(
     Effect.suspend(() =>

@@ -30,7 +30,6 @@ import { ToolStorageError } from "../domain/ToolError.ts"
 
 export { BudgetExceeded, PriceUnknown, ProviderFailed, TurnLimitExceeded } from "../domain/RunFailure.ts"
 
-/** Every error of a run. */
 export const RunError = Schema.Union(
   RunInterrupted,
   SessionNotFound,

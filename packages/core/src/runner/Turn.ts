@@ -100,7 +100,6 @@ interface ToolFibersInput {
   readonly call: Omit<ToolCall, "callID" | "progress">
 }
 
-/** The running tools of one turn. */
 interface ToolFibers extends ToolFibersInput {
   readonly running: FiberSet.FiberSet<void>
   readonly abort: Deferred.Deferred<never, Abort>
@@ -316,7 +315,6 @@ export interface TurnInput<E> {
 export interface TurnResult {
   /** The model has tool results to read (TU-9), or paused (EX-T43). */
   readonly continue: boolean
-  /** What the answer lacks. */
   readonly problem: AnswerProblem | undefined
 }
 
@@ -368,7 +366,6 @@ const attempt = (turn: Turn, count: number): Effect.Effect<void, ProviderStream.
     })
   )
 
-/** Settles the turn as failed by the provider. */
 const fail = Effect.fnUntraced(function* (
   { model, publication }: Turn,
   { content, message, overflow, retryable }: ProviderFailure
@@ -440,7 +437,6 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
   )
 }, Effect.scoped)
 
-/** The error of a step that was aborted. */
 const abortedStep = (cause: Cause.Cause<ProviderFailed | Abort>): StoredError => {
   const failure = Option.getOrUndefined(Cause.failureOption(cause))
   if (failure === undefined) {

@@ -31,7 +31,6 @@ export interface ChildResult {
   readonly text: string
 }
 
-/** Starts child sessions for tools. */
 export class ChildSessions extends Context.Tag("@daybook/core/ChildSessions")<
   ChildSessions,
   {

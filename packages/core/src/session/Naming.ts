@@ -77,7 +77,6 @@ export interface Service {
   readonly settled: (sessionID: SessionID) => Effect.Effect<void>
 }
 
-/** Names sessions. */
 export class Naming extends Context.Tag("@daybook/core/Naming")<Naming, Service>() {}
 
 /** Output tokens of the request; models that reason first need more than a title. */

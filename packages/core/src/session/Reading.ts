@@ -3,8 +3,7 @@ import { Clock, Effect, Schema, Stream } from "effect"
 import * as OwnerRows from "@daybook/log/coordination/OwnerRows"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { validate } from "@daybook/log/domain/InvalidInput"
-import type { SessionEvent } from "@daybook/log/events/SessionEvents"
-import { EventLog, type ReplayComplete } from "@daybook/log/log/EventLog"
+import { EventLog, type Followed } from "@daybook/log/log/EventLog"
 import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { clamp } from "@daybook/log/support/Clamp"
@@ -22,7 +21,7 @@ const historyLimit = 100
 const whole = Number.MAX_SAFE_INTEGER
 
 /** Creation is not part of the `session.next.*` family that consumers follow (TL-6). */
-const isFollowed = ({ type }: SessionEvent | ReplayComplete): boolean => type !== "session.created"
+const isFollowed = ({ type }: Followed): boolean => type !== "session.created"
 
 type Service = Sessions["Type"]
 
@@ -94,6 +93,7 @@ export const make = Effect.fnUntraced(function* ({ reads, unlessRemoved }: Exist
     events: (options: Parameters<Service["events"]>[0]) => Stream.filter(log.tail(options), isFollowed),
     eventsMarked: (options: Parameters<Service["eventsMarked"]>[0]) =>
       Stream.filter(log.tailMarked(options), isFollowed),
+    follow: (options: Parameters<Service["follow"]>[0]) => Stream.filter(log.follow(options), isFollowed),
     history,
     live: (sessionID: SessionID) => log.live({ sessionID }),
     request,

@@ -34,7 +34,6 @@ type RecordedTurn = typeof RecordedTurn.Type
 /** A recorded session: what `daybook export --format fixture` writes. */
 export const Fixture = Schema.Struct({
   version: Schema.Literal(1),
-  /** The model that answered. */
   model: ModelRef,
   turns: Schema.Array(RecordedTurn)
 })

@@ -188,7 +188,6 @@ const runOnce = Effect.fnUntraced(function* (again: Again, model: ResolvedModel,
   } satisfies RerunAnswer
 })
 
-/** What the record answered to the request. */
 const recordedAnswer = ({ messages, request }: Again): RerunAnswer => {
   const answer = messages.find(
     (message): message is AssistantMessage => message.type === "assistant" && message.id === request.step?.messageID

@@ -115,7 +115,6 @@ type RunnerAt = (location: Location) => Layer.Layer<SessionRunner>
 /** The current activity of each session's drain: written by its fiber, read in the step that stops it. */
 type Running = Map<SessionID, ActivityID>
 
-/** How often a process looks for sessions that were handed over. */
 const lookForHandedOver = "250 millis"
 
 /** The end of this process's work. */

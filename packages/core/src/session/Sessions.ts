@@ -27,6 +27,7 @@ import type {
   AppendError,
   EventPage,
   EventUnreadable,
+  Followed,
   From,
   LogUnavailable,
   ReadError,
@@ -162,6 +163,8 @@ export interface Service {
   readonly events: (options: From) => Stream.Stream<SessionEvent, ReadError>
   /** `events` with one marker where replay ends (TL-9). */
   readonly eventsMarked: (options: From) => Stream.Stream<SessionEvent | ReplayComplete, ReadError>
+  /** `eventsMarked` with the deltas of the running turn behind the marker, each text's between its start and its end. */
+  readonly follow: (options: From) => Stream.Stream<Followed, ReadError>
   /**
    * One page of events after the cursor; `limit` is at most 100. If you pass the page's `incarnation` with its
    * cursor, the next page, or `events`, is of the same session or fails.

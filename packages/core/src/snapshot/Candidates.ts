@@ -67,7 +67,6 @@ export const workTreeOf = (folder: string, configured: ReadonlyArray<string>): E
 export interface SnapshotLimits {
   /** Bytes of a file; larger files are left out. */
   readonly fileBytes: number
-  /** New and changed files. */
   readonly files: number
   /** Bytes of new and changed files. */
   readonly bytes: number
@@ -80,7 +79,6 @@ export const defaultLimits: SnapshotLimits = {
 }
 
 export interface Candidates {
-  /** Paths to store. */
   readonly stored: ReadonlyArray<string>
   /** Paths whose file is gone. */
   readonly removed: ReadonlyArray<string>

@@ -60,7 +60,6 @@ export class Snapshots extends Context.Tag("@daybook/core/Snapshots")<
 >() {}
 
 export interface SnapshotOptions {
-  /** The folder of the stores. */
   readonly folder: string
   readonly folders?: ReadonlyArray<string>
   /** The runtime's own files. */
@@ -99,7 +98,6 @@ const pausing = () => {
     })
 }
 
-/** The folder of snapshots of the sessions in a database file. */
 export const folderBeside = (filename: string): string => path.join(path.dirname(filename), "snapshots")
 
 /** Bytes of all stores, unless the options say otherwise. */

@@ -14,7 +14,6 @@ import { type GitCommand, runGit } from "./Git.ts"
 import { type SnapshotUnavailable, unavailable } from "./SnapshotError.ts"
 
 export interface StoreOptions {
-  /** The folder of all stores. */
   readonly folder: string
   readonly hidden: ReadonlyArray<string>
   readonly limits: SnapshotLimits

@@ -153,7 +153,6 @@ export interface Bounded {
 }
 
 export interface StoreSizes {
-  /** Bytes of all files. */
   readonly bytes: number
   readonly folders: number
   readonly snapshots: number

@@ -95,7 +95,6 @@ export const makeToolOverlay = (): ToolOverlay => {
   }
 }
 
-/** The host's tools. */
 export class HostTools extends Context.Tag("@daybook/core/HostTools")<
   HostTools,
   /** `register` adds tools until its scope closes, which uncovers the tools below. */

@@ -35,7 +35,6 @@ export interface OpenFile {
   readonly stats: Stats
 }
 
-/** A failure of this type with a message for the model. */
 export const refuse = (type: string, message: string) => new ToolFailure({ type, message })
 
 export const quoted = (name: string) => JSON.stringify(name.length > 300 ? `${name.slice(0, 300)}...` : name)

@@ -40,7 +40,6 @@ import { referencePrefix, ToolOutputStore } from "./ToolOutputStore.ts"
 export interface Reference {
   /** Absolute, below the home folder (`~/`), or relative to the project's root. */
   readonly path: string
-  /** A description for the model. */
   readonly description?: string
 }
 
@@ -49,7 +48,6 @@ export class References extends Context.Reference<References>()("@daybook/core/R
   defaultValue: (): ReadonlyMap<string, Reference> => new Map()
 }) {}
 
-/** References as configured. */
 export type WrittenReferences = Readonly<Record<string, string | Reference>>
 
 const reserved = "tool-output"

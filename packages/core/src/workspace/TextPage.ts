@@ -14,9 +14,7 @@ const newline = 0x0a
 
 export interface TextPage {
   readonly text: string
-  /** Lines on this page. */
   readonly lines: number
-  /** Number of clipped lines on this page. */
   readonly clipped: number
   /** The first line after this page; undefined at the end of the file. */
   readonly next: number | undefined
@@ -126,7 +124,6 @@ export const readPage = Effect.fnUntraced(function* (
   return collector.finish()
 })
 
-/** The page of a text that is in memory. */
 export const pageOf = (text: string, offset: number, limit: number): TextPage => {
   const collector = makeCollector(offset, limit)
   collector.take(Buffer.from(text))

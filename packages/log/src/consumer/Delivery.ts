@@ -267,7 +267,6 @@ export const make =
         ? Effect.zipRight(store.skip(claim, to, poison), Metric.increment(skips))
         : stop(poison)
 
-    /** Applies one event, or treats it as poison. */
     const applyOne = (event: SessionEvent, to: ConsumerCursor) =>
       retried(settings.apply([event]), to).pipe(
         Effect.zipRight(Metric.increment(applied)),

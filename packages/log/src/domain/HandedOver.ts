@@ -12,7 +12,6 @@ export const anyHandedOver = `${prefix}%`
 export interface HandedOver {
   /** The activity that is open in the log; undefined if only inputs wait. */
   readonly activityID: string | undefined
-  /** Its completed turns. */
   readonly turns: number
 }
 

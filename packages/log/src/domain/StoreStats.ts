@@ -8,9 +8,7 @@ const Amount = { events: Schema.Int, bytes: Schema.Int }
 
 /** The events of one type. */
 export const TypeStats = Schema.Struct({ type: Schema.String, ...Amount })
-/** The events of one day (UTC). */
 export const DayStats = Schema.Struct({ day: Schema.String, ...Amount })
-/** The events of one session. */
 export const SessionStats = Schema.Struct({ sessionID: Schema.String, title: Schema.NullOr(Schema.String), ...Amount })
 /** A table with its indexes: the bytes of its pages. */
 export const TableStats = Schema.Struct({ table: Schema.String, bytes: Schema.Int })

@@ -28,6 +28,7 @@ import { checksumOf, type EventTypes, insertEvents, type NewEvent, unavailable }
 import * as Heads from "./Heads.ts"
 import * as SqlHook from "./SqlHook.ts"
 import type { Commit } from "./Tails.ts"
+import { keepNewest } from "../support/Newest.ts"
 
 /** Extra work in each append's transaction, such as a read model of another package. */
 export interface Projector {
@@ -49,7 +50,6 @@ export interface Target {
   readonly sql: SqlClient.SqlClient
   readonly projectors: ReadonlyArray<Projector>
   readonly types: EventTypes
-  /** The id of the event at a place. */
   readonly idAt: (created: number, position: number) => EventID
 }
 
@@ -366,10 +366,7 @@ export const makeSuspects = (): Suspects => {
       sessions.delete(sessionID)
       if (!wasRefused(result)) return
       sessions.add(sessionID)
-      for (const oldest of sessions) {
-        if (sessions.size <= mostSuspects) return
-        sessions.delete(oldest)
-      }
+      keepNewest(sessions, mostSuspects)
     }
   }
 }
@@ -400,7 +397,6 @@ const writeTogether = (
   }
 }
 
-/** Runs the work in the next commit. */
 const inCommit = ({ sql, types }: Target, work: (statements: Statements) => ReadonlyArray<Result>) =>
   jointly(
     sql,

@@ -4,7 +4,7 @@
  */
 import { Context, type Effect, Schema, type Scope, type Stream, type Types } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
-import { EventID, SessionID } from "../domain/Identifiers.ts"
+import { EventID, MessageID, SessionID } from "../domain/Identifiers.ts"
 import { AnyNumber, ErrorCause, JsonValue } from "../domain/Json.ts"
 import { type Draft, type LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
 
@@ -144,6 +144,7 @@ export class CursorExpired extends Schema.TaggedError<CursorExpired>("@daybook/l
 export const OpenText = Schema.Struct({
   type: Schema.Literal("text", "reasoning"),
   id: Schema.String,
+  assistantMessageID: MessageID,
   /** The deltas so far, joined; undefined above the limit. */
   said: Schema.UndefinedOr(Schema.String)
 })
@@ -229,6 +230,9 @@ export const ReplayComplete = Schema.Struct({
   cursor: Schema.Int
 })
 export type ReplayComplete = typeof ReplayComplete.Type
+
+/** What a reader of one session is given: a stored event, the seam, or a delta of the running turn. */
+export type Followed = SessionEvent | ReplayComplete | LiveEvent
 
 /** An event of another log, to be replayed with its id and sequence number. */
 export const ForeignEvent = Schema.Struct({
@@ -328,6 +332,11 @@ export interface Service {
   readonly tail: (options: From) => Stream.Stream<SessionEvent, ReadError>
   /** `tail` with one `ReplayComplete` at the seam between replay and following (TL-9). */
   readonly tailMarked: (options: From) => Stream.Stream<SessionEvent | ReplayComplete, ReadError>
+  /**
+   * `tailMarked` with live deltas behind the seam. The deltas of a text are a beginning of it, stand between its start
+   * and its end, and are joined for a reader that is behind; one far behind gets only the stored text (LG-90).
+   */
+  readonly follow: (options: From) => Stream.Stream<Followed, ReadError>
   /**
    * Replays the events of all sessions after a position, in global order, then follows. After an event at a position,
    * no event appears at or below it, whatever processes append meanwhile, so a position is a complete cursor (LG-42).

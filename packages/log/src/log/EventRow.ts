@@ -155,13 +155,11 @@ export interface EventRow {
 const conformsToEventID = compile(EventID.ast)
 const isSessionID = compile(SessionID.ast)
 
-/** Whether it is an event's id. */
 export const isEventID = (id: unknown): id is EventID => conformsToEventID(id)
 
 /** The last valid session id: the rows of a page belong to one session or a few. */
 let knownSession: unknown
 
-/** Whether it is a session id. */
 export const isKnownSession = (id: unknown): id is SessionID => {
   if (id === knownSession) return true
   if (!isSessionID(id)) return false
@@ -190,7 +188,6 @@ const columns = ["position", "session", "seq", "type", "created", "checksum", "i
 /** An event to insert. Its row holds numbers in place of its session and its stored name. */
 export interface NewEvent {
   readonly position: number
-  /** The number of the session. */
   readonly session: number
   readonly seq: number
   readonly type: string
@@ -235,7 +232,6 @@ export const selectWithEvents = <Row extends object>(
   sql<Row & Raw>`SELECT ${sql.literal(columns)}, ${readable(sql, "e.data")} FROM ${from}
     LEFT JOIN event_sequence s ON s.session = e.session LEFT JOIN event_type t ON t.type = e.type ${rest}`
 
-/** The number of the session with an id, in a statement. */
 export const sessionKey = (sql: SqlClient.SqlClient, sessionID: string): Statement.Fragment =>
   sql`(SELECT session FROM event_sequence WHERE session_id = ${sessionID})`
 

@@ -16,7 +16,6 @@ import { type LiveRelay, type LiveSubscription, type OpenText, SubscriberOverflo
 const limit = 1_048_576
 
 interface OpenTexts {
-  /** Records appended events. */
   readonly appended: (events: ReadonlyArray<SessionEvent>) => void
   readonly published: (event: LiveEvent) => void
   /** Drops a removed session. */
@@ -27,9 +26,9 @@ interface OpenTexts {
 export const makeOpenTexts = (): OpenTexts => {
   const sessions = new Map<SessionID, Map<string, OpenText>>()
 
-  const begin = (sessionID: SessionID, type: OpenText["type"], id: string) => {
+  const begin = (sessionID: SessionID, text: Omit<OpenText, "said">) => {
     const texts = sessions.get(sessionID) ?? new Map<string, OpenText>()
-    sessions.set(sessionID, texts.set(id, { type, id, said: "" }))
+    sessions.set(sessionID, texts.set(text.id, { ...text, said: "" }))
   }
 
   const end = (sessionID: SessionID, id: string) => {
@@ -48,10 +47,14 @@ export const makeOpenTexts = (): OpenTexts => {
 
   const take = (event: SessionEvent): void => {
     switch (event.type) {
-      case "session.next.text.started":
-        return begin(event.sessionID, "text", event.data.textID)
-      case "session.next.reasoning.started":
-        return begin(event.sessionID, "reasoning", event.data.reasoningID)
+      case "session.next.text.started": {
+        const { assistantMessageID, textID: id } = event.data
+        return begin(event.sessionID, { type: "text", id, assistantMessageID })
+      }
+      case "session.next.reasoning.started": {
+        const { assistantMessageID, reasoningID: id } = event.data
+        return begin(event.sessionID, { type: "reasoning", id, assistantMessageID })
+      }
       case "session.next.text.ended":
         return end(event.sessionID, event.data.textID)
       case "session.next.reasoning.ended":

@@ -355,7 +355,6 @@ export const selectPage = (sql: SqlClient.SqlClient, sessionID: SessionID, after
 /** The sessions whose removal is not finished: no reader sees their events. */
 const removing = "(SELECT session FROM event_sequence WHERE session_id IS NULL)"
 
-/** The feed's floor, by key. */
 const feedFloor = "(SELECT max(position) FROM session_floor WHERE position > 0)"
 
 /** Selects the page of all sessions after a position, and the floor in the same snapshot. */

@@ -142,7 +142,6 @@ type Following<E, Item> = {
   /** Checks the start before the first page. */
   readonly check?: Effect.Effect<void, E>
   readonly incarnation?: number | undefined
-  /** Reads a page of at most `most` rows. */
   readonly next: (after: number, incarnation: number | undefined, most: number) => Effect.Effect<Page, E>
   /** The marker between replay and following, if any. */
   readonly seam: (cursor: number) => Chunk.Chunk<Item>
@@ -245,7 +244,6 @@ export const tail =
       seam
     })
 
-/** The newest position ever assigned. */
 const lastPosition = (sql: SqlClient.SqlClient) =>
   sql<{ readonly seq: number }>`SELECT ${newestPosition(sql)} AS seq`.pipe(
     retryBusy,
@@ -277,7 +275,6 @@ const seqAt = (sql: SqlClient.SqlClient, sessionID: SessionID, position: number)
     ([row]) => row?.seq ?? -1
   )
 
-/** Where the tails of this process are in a session. */
 export const tailing = (sql: SqlClient.SqlClient, tails: Tails) => (sessionID: SessionID) =>
   Effect.gen(function* () {
     const { feed, session } = tails.readers(sessionID, yield* Clock.currentTimeMillis)

@@ -14,6 +14,7 @@ import { commit, type EncodedDraft, HookFailed, type Projector } from "./Appends
 import { type AppendError, type AppendOptions, EventLog, InvalidDurableEvent, type LogUnavailable } from "./EventLog.ts"
 import * as EventRow from "./EventRow.ts"
 import { selectByID, selectIdentity, unavailable } from "./EventRow.ts"
+import { makeFollow } from "./Follow.ts"
 import * as LiveEvents from "./LiveEvents.ts"
 import * as Reader from "./Reader.ts"
 import * as Removals from "./Removals.ts"
@@ -240,7 +241,6 @@ export interface Store {
   readonly probe: Effect.Effect<void, LogUnavailable>
 }
 
-/** The event log over a store. */
 export const over = ({ identity, probe, readSql, removed, replay, sql, tails, writer }: Store) => {
   const openTexts = LiveEvents.makeOpenTexts()
   const { hear, publish, relay, subscribe } = LiveEvents.make(openTexts)
@@ -251,10 +251,12 @@ export const over = ({ identity, probe, readSql, removed, replay, sql, tails, wr
     return notify(events)
   })
 
+  const reads = makeReads(readSql, tails)
   return EventLog.of({
     identity,
     append,
-    ...makeReads(readSql, tails),
+    ...reads,
+    follow: makeFollow({ hear, tailMarked: reads.tailMarked }),
     ...makeReplay(replay, tails),
     live: (liveOptions) => Stream.unwrapScoped(Effect.map(subscribe(liveOptions), ({ live }) => live)),
     subscribe,

@@ -179,7 +179,6 @@ class FollowedTail implements Tail {
 }
 
 export interface Readers {
-  /** Sequence numbers of the session. */
   readonly session: ReadonlyArray<number>
   /** Positions. */
   readonly feed: ReadonlyArray<number>

@@ -29,7 +29,6 @@ export class BackupFailed extends Schema.TaggedError<BackupFailed>("@daybook/log
   }
 }
 
-/** Bytes copied so far, of the total. */
 export type OnProgress = (copied: number, total: number) => void
 
 /** What a database holds: tests of a copy compare it. */

@@ -21,7 +21,6 @@ import { directly, immediately, retryBusy } from "../storage/Transaction.ts"
 /** Errors of a rebuild. The session that fails keeps its rows. */
 export type RebuildError = SessionNotFound | EventUnreadable | EventRefused | LogUnavailable
 
-/** Number of rebuilt sessions and of their events. */
 export interface Rebuilt {
   readonly sessions: number
   readonly events: number

@@ -120,7 +120,6 @@ const eachRow = (path: string, query: () => IterableIterator<unknown>, take: (ro
     (rows) => Effect.sync(() => void rows.return?.())
   )
 
-/** Sums the rows by type, session and day. */
 const sumsOf = (path: string, rows: () => IterableIterator<unknown>, weight: number) => {
   const sums = { types: new Map<number, Sum>(), sessions: new Map<number, Sum>(), days: new Map<number, Sum>() }
   const take = (row: unknown) => {

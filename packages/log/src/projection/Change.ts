@@ -34,7 +34,6 @@ export type Change = { readonly [Name in TableName]: Insert<Name> | Update<Name>
 /** A change that contradicts the rows. */
 export type Refusal = { readonly table: TableName; readonly details: string }
 
-/** A row of any table, as the writers use it. */
 export type AnyRow = { readonly [column: string]: Value }
 /** The amounts to add, by column, in order: sums of fractions depend on it, and a rebuild must agree (PJ-11). */
 export type Additions = ReadonlyArray<readonly [column: string, amount: number]>

@@ -9,7 +9,6 @@ import * as MessageChanges from "./MessageChanges.ts"
 import { discovered } from "./MessageChanges.ts"
 import * as SessionChanges from "./SessionChanges.ts"
 
-/** Returns the changes of one event, in order. */
 export const project = (event: SessionEvent): ReadonlyArray<Change> => {
   switch (event.type) {
     case "session.created":

@@ -44,7 +44,6 @@ export const Header = Schema.Struct({
 })
 export type Header = typeof Header.Type
 
-/** An event as stored. */
 export const StoredEvent = Schema.Struct({
   position: Schema.Int,
   seq: Schema.Int,
@@ -101,7 +100,6 @@ const attempt = <A>(file: string, run: () => Promise<A>): Effect.Effect<A, Archi
   Effect.tryPromise({ try: run, catch: (cause) => new ArchiveUnusable({ file, details: saidBy(cause) }) })
 
 interface Writing {
-  /** Adds a page of events. */
   readonly add: (events: ReadonlyArray<StoredEvent>) => Effect.Effect<void, ArchiveUnusable>
   readonly finish: Effect.Effect<string, ArchiveUnusable>
 }
@@ -175,7 +173,6 @@ export interface Reading {
   readonly events: Stream.Stream<ReadonlyArray<StoredEvent>, ArchiveUnusable>
 }
 
-/** Lines per page. */
 const pageLines = 256
 
 /** UTF-16 code units of a line: one event. Bounds the memory that a foreign file can take. */

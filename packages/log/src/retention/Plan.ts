@@ -5,7 +5,7 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
-import type { DurableType } from "../events/SessionEvents.ts"
+import { type DurableType, durableTypes, type EventIn } from "../events/SessionEvents.ts"
 import type { LogUnavailable } from "../log/EventLog.ts"
 import { ofSession, pageSize, sessionKey } from "../log/EventRow.ts"
 import * as EventLoop from "../support/EventLoop.ts"
@@ -24,7 +24,6 @@ export interface Holder {
   readonly after: number
 }
 
-/** The readers that hold a session's floor back. */
 export type Holders = (sessionID: SessionID) => Effect.Effect<ReadonlyArray<Holder>, LogUnavailable>
 
 export interface Subject {
@@ -113,7 +112,6 @@ type Reached = { readonly to: number; readonly events: number; readonly bytes: n
 interface Scan {
   readonly open: Open
   readonly sum: Reached
-  /** The last safe boundary. */
   readonly safe: Reached
   /** The last safe boundary that no reader holds back. */
   readonly free: Reached
@@ -186,14 +184,12 @@ export const nothingOpen: Open = {
 
 type OpenKind = Exclude<keyof Open, "unknown">
 
-/** What each type opens (+1) or closes (-1). */
-const effects: { readonly [Type in DurableType]: readonly [counted: OpenKind, by: 1 | -1] | undefined } = {
-  "session.created": undefined,
-  "session.next.addressed": undefined,
-  "session.next.agent.switched": undefined,
-  "session.next.model.switched": undefined,
-  "session.next.moved": undefined,
-  "session.next.renamed": undefined,
+type Counted = readonly [counted: OpenKind, by: 1 | -1] | undefined
+
+/** What each type opens (+1) or closes (-1); those of other families open nothing. */
+const effects: {
+  readonly [Type in EventIn<"prompts" | "steps" | "texts" | "calls" | "compactions">["type"]]: Counted
+} = {
   "session.next.prompted": undefined,
   "session.next.prompt.admitted": ["inputs", 1],
   "session.next.prompt.promoted": ["inputs", -1],
@@ -201,10 +197,6 @@ const effects: { readonly [Type in DurableType]: readonly [counted: OpenKind, by
   "session.next.interrupt.requested": undefined,
   "session.next.activity.started": ["activities", 1],
   "session.next.activity.settled": ["activities", -1],
-  "session.next.request.framed": undefined,
-  "session.next.instructions.discovered": undefined,
-  "session.next.context.updated": undefined,
-  "session.next.synthetic": undefined,
   "session.next.shell.started": ["shells", 1],
   "session.next.shell.ended": ["shells", -1],
   "session.next.step.started": ["steps", 1],
@@ -227,28 +219,12 @@ const effects: { readonly [Type in DurableType]: readonly [counted: OpenKind, by
   "session.next.compaction.failed": ["compactions", -1],
   "session.next.context.pruned": undefined,
   "session.next.context.edited": undefined,
-  "session.next.part.withheld": undefined,
-  "session.next.leaf.moved": undefined,
-  "session.next.branch.summarized": undefined,
-  "session.next.labeled": undefined,
-  "session.next.forked": undefined,
-  "session.next.files.changed": undefined,
-  "session.next.files.restored": undefined,
-  "session.next.question.answered": undefined,
-  "session.next.question.dismissed": undefined,
-  "session.next.permission.decided": undefined,
-  "session.next.permission.revoked": undefined,
-  "session.next.budget.set": undefined,
-  "session.next.imported": undefined,
-  "session.next.shell.opened": undefined,
-  "session.next.shell.executed": undefined,
-  "session.next.shell.blocked": undefined,
-  "session.next.shell.checkpointed": undefined,
-  "session.next.shell.restored": undefined,
-  "session.next.shell.closed": undefined
+  "session.next.part.withheld": undefined
 }
 
-const isKnown = (type: string): type is DurableType => Object.hasOwn(effects, type)
+const effectOf: Readonly<Record<string, Counted>> = effects
+
+const known: ReadonlySet<string> = new Set(durableTypes)
 
 /** A stored name without its version. */
 const typeOf = (stored: string): string => stored.slice(0, stored.lastIndexOf("."))
@@ -256,8 +232,8 @@ const typeOf = (stored: string): string => stored.slice(0, stored.lastIndexOf(".
 /** The state after an event, given its stored name `<type>.<version>`. */
 export const openAfter = (open: Open, stored: string): Open => {
   const type = typeOf(stored)
-  if (!isKnown(type)) return { ...open, unknown: true }
-  const effect = effects[type]
+  if (!known.has(type)) return { ...open, unknown: true }
+  const effect = effectOf[type]
   if (effect === undefined) return open
   const [counted, by] = effect
   // Of these a session has one at a time: a start after a crash replaces one that never ended. Older logs have ends

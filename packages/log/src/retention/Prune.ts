@@ -255,7 +255,6 @@ const raise = (sql: Sql, { sessionID, to }: Cut, base: SessionBase.SessionBase |
 
 /** Events per step, and bytes of payloads: a longer one is a step of its own. */
 const [stepEvents, stepBytes] = [256, 1024 * 1024]
-/** Blocks per step. */
 const stepBlocks = 16
 
 type Sized = { readonly seq: number; readonly bytes: number }
@@ -294,7 +293,6 @@ const deleteBelow = Effect.fnUntraced(function* (sql: Sql, sessionID: SessionID,
   return rows.filter(({ seq }) => seq <= end).length
 })
 
-/** One step of deleting the blocks above the floor. */
 const deleteAbove = Effect.fnUntraced(function* (sql: Sql, sessionID: SessionID, floor: number) {
   const rows = yield* sql<{ readonly last: number }>`SELECT last FROM content
     WHERE session = ${sessionKey(sql, sessionID)} AND last > ${floor} ORDER BY last LIMIT ${stepBlocks}`

@@ -87,7 +87,6 @@ const insert = (sql: Sql, sessionID: SessionID, parts: ReadonlyArray<KeptPart>) 
     { discard: true }
   )
 
-/** Parts per step of inserting. */
 const stepParts = 256
 
 /** Puts the parts of a range of messages back, step by step. A damaged block is logged; a rebuild mends it. */

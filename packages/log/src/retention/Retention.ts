@@ -176,7 +176,6 @@ export interface Outcome {
 /** The share of removed payload bytes that a prune frees, for estimates: the rest are compressed blocks of kept events. */
 const freedShare = 0.85
 
-/** The estimated bytes that a cut frees. */
 export const estimatedBytes = ({ bytes }: Pick<Cut, "bytes">): number => Math.round(bytes * freedShare)
 
 type Sql = SqlClient.SqlClient
@@ -296,7 +295,6 @@ export interface Policy {
   readonly keep?: number | undefined
   /** Bytes of the file. */
   readonly maxSize?: number | undefined
-  /** The folder of archives. */
   readonly archive?: string | undefined
   readonly pace?: Pace
   /** The pause between two runs; by default an hour. */

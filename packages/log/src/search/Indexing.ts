@@ -47,7 +47,6 @@ const selectRows = (sql: SqlClient.SqlClient, documents: ReadonlyArray<Document>
 const modelOf = (event: SessionEvent): string =>
   event.type === "session.next.step.started" ? `${event.data.model.providerID}/${event.data.model.id}` : ""
 
-/** The blocks of a session. */
 type BlocksOf = (sessionID: SessionID) => Blocks
 
 const selectNames = Effect.fnUntraced(function* (
@@ -107,7 +106,6 @@ export const withNames = (
         }))
       })
 
-/** The connections: the log's, for reads, and the index's. */
 export interface Places {
   readonly log: SqlClient.SqlClient
   readonly index: SqlClient.SqlClient

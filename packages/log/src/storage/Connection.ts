@@ -13,6 +13,7 @@ import { Context, Effect, type Scope } from "effect"
 import { acquireRelease } from "../support/Closing.ts"
 import * as FairLock from "../support/FairLock.ts"
 import * as PrivateFile from "./PrivateFile.ts"
+import { putNewest } from "../support/Newest.ts"
 
 // Opens SQLite's driver, and is the only module that does. better-sqlite3 12 aborts the process on Node 24 when V8
 // collects a statement, seconds or hours after the database was opened; better-sqlite3 13 crashes on Node 20. Both
@@ -85,7 +86,6 @@ export interface Statements {
   readonly run: (text: string, parameters: Parameters) => number
 }
 
-/** A connection that also runs statements directly. */
 export interface DirectConnection extends Connection {
   readonly statements: Statements
   readonly isReserved: () => boolean
@@ -106,11 +106,7 @@ const makePrepare = (db: Database) => {
     const known = prepared.get(text)
     if (known !== undefined) return known
     const statement = db.prepare(text)
-    for (const oldest of prepared.keys()) {
-      if (prepared.size < kept) break
-      prepared.delete(oldest)
-    }
-    prepared.set(text, statement)
+    putNewest(prepared, text, statement, kept)
     return statement
   }
 }
@@ -182,7 +178,6 @@ export const statementsOf = (connection: Connection): Statements | undefined =>
 export const connectionOf = (client: SqlClient.SqlClient): DirectConnection | undefined =>
   ConnectionId in client ? (client as { readonly [ConnectionId]: DirectConnection })[ConnectionId] : undefined
 
-/** Which file to open, and whether only for reading. */
 export interface Options {
   readonly filename: string
   readonly readonly?: boolean

@@ -9,7 +9,6 @@ import { Effect } from "effect"
 
 type Sql = SqlClient.SqlClient
 
-/** Whether the client speaks PostgreSQL. */
 export const isPostgres = (sql: Sql): boolean => sql.onDialectOrElse({ pg: () => true, orElse: () => false })
 
 /** One of two texts. */
@@ -74,25 +73,12 @@ export const named = (sql: Sql, name: string): Statement.Fragment => either(sql,
 /** Names the index where the planner must be told. */
 export const indexedBy = (sql: Sql, index: string): Statement.Fragment => either(sql, "", `INDEXED BY ${index}`)
 
-/** The length of a JSON column in bytes. */
 export const bytesOf = (sql: Sql, column: string): string =>
   `octet_length(${isPostgres(sql) ? `${column}::text` : column})`
 
 /** Lets no other transaction append or remove until this one ends. SQLite's write transactions are alone. */
 export const lockLog = (sql: Sql): Effect.Effect<unknown, SqlError.SqlError> =>
   isPostgres(sql) ? sql`SELECT 1 FROM log_head FOR UPDATE` : Effect.void
-
-/** Locks the selected rows until the transaction ends. SQLite's write transactions are alone. */
-export const forUpdate = (sql: Sql): Statement.Fragment => either(sql, " FOR UPDATE", "")
-
-/**
- * Restricts an update of heads to those that `where` selects, and locks them in the order in which an append locks several
- * (PG-12).
- */
-export const headsInOrder = (sql: Sql, where: Statement.Fragment): Statement.Fragment =>
-  isPostgres(sql)
-    ? sql`session IN (SELECT session FROM event_sequence WHERE ${where} ORDER BY session_id FOR UPDATE)`
-    : where
 
 /** The text with parameters as the database writes them. */
 export const placed = (sql: Sql, text: string): string => (isPostgres(sql) ? numbered(text) : text)

@@ -49,7 +49,6 @@ const identity = ({ dev, ino }: { readonly dev: number; readonly ino: number }) 
 /** The descriptors of this thread, by their files. */
 const descriptors = new Map<string, number>()
 
-/** A descriptor of the file at the path, for reads and writes. */
 export const descriptorOf = (filename: string): number => {
   const known = descriptors.get(identity(statSync(filename)))
   if (known !== undefined) return known

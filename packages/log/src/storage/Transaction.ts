@@ -290,6 +290,5 @@ export const atOnce = <A>(
   }
 }
 
-/** The value of a pragma. */
 export const pragma = (sql: SqlClient.SqlClient, name: string) =>
   Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])

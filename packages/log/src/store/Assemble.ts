@@ -56,7 +56,6 @@ const decodeSession = decoderOf(Session)
 const decodeInput = decoderOf(Input)
 const decodeMessage = decoderOf(Message)
 
-/** The tokens of a session's row. */
 export const tokensOf = (row: SessionRow): Tokens => ({
   input: row.tokens_input,
   output: row.tokens_output,

@@ -329,7 +329,6 @@ export const pack = Effect.fnUntraced(function* (contents: Contents): Effect.fn.
   return { first: Arr.headNonEmpty(events).seq, last: Arr.lastNonEmpty(events).seq, packed, prompts }
 })
 
-/** An open block: it makes the events and parts that are asked for. */
 export interface OpenBlock {
   /** Of the checksums that its events had. */
   readonly sum: number

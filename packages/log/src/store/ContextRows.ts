@@ -70,7 +70,6 @@ export const marksColumns = (sql: SqlClient.SqlClient, sessionID: SessionID): St
     EXISTS (SELECT 1 FROM session_instruction f WHERE f.session = q.session${onPath(sql, sessionID, sql`f.seq`)})
       AS discovered`
 
-/** The marks of a row. */
 export const marksOf = ({ baseline_seq, compacted_seq, discovered, epoch, incarnation, told_seq }: MarksRow) =>
   ({
     incarnation,

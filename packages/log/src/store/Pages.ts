@@ -18,7 +18,6 @@ export const ListOptions = Schema.Struct({
 })
 export type ListOptions = typeof ListOptions.Type
 
-/** One page of a list of such items. */
 export const Page = <A, I, R>(item: Schema.Schema<A, I, R>) =>
   Schema.Struct({
     items: Schema.Array(item),

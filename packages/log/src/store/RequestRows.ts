@@ -212,7 +212,6 @@ const selectPruned = (
   })
 
 export interface FramedStep {
-  /** The row of its message. */
   readonly row: MessageRow
   readonly events: EventsBySeq
   /** The events that its frame is folded from, oldest first. */
@@ -305,14 +304,12 @@ export const selectPrompts = (
         WHERE i.session = ${sessionKey(sql, sessionID)} AND i.promoted_seq = j.value`
 }
 
-/** The start of the shown context. */
 export interface ContextStart {
   /** The events after this sequence number are folded over these rows: from the checkpoint, floor or last move on. */
   readonly after: number
   readonly from: number
   /** The messages of the path from the checkpoint up to `after`, as they were before the event. */
   readonly settled: ReadonlyArray<MessageRow>
-  /** The parts of these messages and of the kept ones. */
   readonly parts: ReadonlyArray<PartRow>
   /** System messages before the checkpoint that the baseline does not contain. */
   readonly told: ReadonlyArray<MessageRow>

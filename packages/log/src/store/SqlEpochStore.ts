@@ -14,6 +14,7 @@ import { EpochStore, type StoredEpoch } from "./EpochStore.ts"
 import { selectBySeq } from "./Content.ts"
 import { reading, readingTogether } from "./Reading.ts"
 import { spanned } from "../support/Spans.ts"
+import { putNewest } from "../support/Newest.ts"
 
 type Context = Pick<StoredEpoch, "baseline" | "snapshot">
 
@@ -48,12 +49,7 @@ const make = Effect.gen(function* () {
   const sql = yield* ReadSql
   const kept = new Map<SessionID, CachedEpoch>()
 
-  const keep = (sessionID: SessionID, one: CachedEpoch) => {
-    kept.delete(sessionID)
-    kept.set(sessionID, one)
-    const [oldest] = kept.keys()
-    if (kept.size > keptSessions && oldest !== undefined) kept.delete(oldest)
-  }
+  const keep = (sessionID: SessionID, one: CachedEpoch) => putNewest(kept, sessionID, one, keptSessions)
 
   const selectMarks = (sessionID: SessionID) =>
     Effect.map(

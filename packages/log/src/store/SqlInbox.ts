@@ -22,6 +22,7 @@ import { selectBySeq } from "./Content.ts"
 import { type Admission, Inbox, type Prospect } from "./Inbox.ts"
 import { reading } from "./Reading.ts"
 import type { StoreError } from "./StoreError.ts"
+import { putNewest } from "../support/Newest.ts"
 
 const isExactRetry = (input: Input, { delivery, prompt, sessionID }: Admission): boolean => {
   const { expansion: _, ...earlier } = input.prompt
@@ -62,14 +63,7 @@ const makeCounts = () => {
   const counts = new Map<SessionID, WaitingCount>()
   return {
     of: (sessionID: SessionID) => counts.get(sessionID),
-    put: (sessionID: SessionID, counted: WaitingCount): void => {
-      counts.delete(sessionID)
-      counts.set(sessionID, counted)
-      for (const oldest of counts.keys()) {
-        if (counts.size <= remembered) break
-        counts.delete(oldest)
-      }
-    }
+    put: (sessionID: SessionID, counted: WaitingCount) => putNewest(counts, sessionID, counted, remembered)
   }
 }
 

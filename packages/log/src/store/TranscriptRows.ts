@@ -42,7 +42,6 @@ export const message = (sql: SqlClient.SqlClient) =>
     return (yield* assemble(sessionID, rows))[0]
   })
 
-/** A page of all messages. */
 const selectPage = (sql: SqlClient.SqlClient, { cursor, order = "asc", sessionID }: MessagesOptions, limit: number) =>
   order === "asc"
     ? sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message

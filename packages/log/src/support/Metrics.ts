@@ -21,7 +21,6 @@ const gaugeBy = (name: string, tag: string) => {
   return byTag(tag, (labels) => Metric.fromMetricKey(MetricKey.taggedWithLabels(key, labels)))
 }
 
-/** Durable events appended. */
 export const appends = Metric.counter("daybook_events_appended_total", { incremental: true })
 export const batchSize = Metric.histogram(
   "daybook_append_batch_size",
@@ -34,7 +33,6 @@ export const tailLag = Metric.histogram(
   MetricBoundaries.exponential({ start: 1, factor: 4, count: 7 }),
   "events a tail was behind when it woke"
 )
-/** Provider turns, by outcome. */
 export const turnsWith = counterBy("daybook_turns_total", "outcome")
 /** Tokens, by kind. */
 export const tokensOf = counterBy("daybook_tokens_total", "kind")
@@ -63,7 +61,6 @@ export const contextBaseline = Metric.histogram(
 export const contextUpdates = Metric.counter("daybook_context_update_chars_total", { incremental: true })
 /** How far a consumer's cursor is behind its source, by consumer. */
 export const consumerLag = Metric.gauge("daybook_consumer_lag_events")
-/** Events that consumers applied, by consumer. */
 export const consumerEvents = Metric.counter("daybook_consumer_events_total", { incremental: true })
 export const consumerSkipped = Metric.counter("daybook_consumer_skipped_total", { incremental: true })
 /** How late the event loop served its timers, in milliseconds, by quantile of the last fifth of a second. */

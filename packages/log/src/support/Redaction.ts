@@ -116,7 +116,6 @@ export const merged = (found: ReadonlyArray<SecretMatch>): ReadonlyArray<SecretM
 /** A secret is longer than this. */
 const shortest = 6
 
-/** The text with the mark in place of each secret found in it. */
 export const replaced = (text: string, found: ReadonlyArray<SecretMatch>): string => {
   let last = 0
   const kept = found.map(({ end, start }) => {

@@ -98,7 +98,6 @@ interface Entry {
   /** Where the last match of each rule ended: a rule does not match within its own match. Valid for the reading `at`. */
   readonly until: Array<number>
   reading: number
-  /** The length of a known value. */
   readonly length: number
   readonly known: string | undefined
   readonly kind: "block" | "broken" | "line"

@@ -131,5 +131,4 @@ const vaultForm = form(
   )
 )
 
-/** Private keys and vaults, of several lines. */
 export const keyForms: ReadonlyArray<SecretForm> = [keyForm, puttyForm, vaultForm]

@@ -75,7 +75,6 @@ export const collect = (
 
 /** What a handler sees in place of the request's own. */
 interface Changes {
-  /** The body, if it has been read. */
   readonly body?: Buffer | undefined
   readonly url?: string
   readonly headers?: Headers.Headers

@@ -29,7 +29,6 @@ HttpApi.reflect(Api, {
   }
 })
 
-/** The methods of the endpoints at a path, which has no query. */
 const methodsOf = (path: string): ReadonlyArray<string> => {
   const found = routes.flatMap(({ method, pattern }) => (pattern.test(path) ? [method] : []))
   return [...new Set(found.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])))]
@@ -62,13 +61,11 @@ type Failing = typeof Failing.Type
 
 const encode = Schema.encodeSync(failures(Failing))
 
-/** The headers that belong to a failure. */
 const headersOf = (error: Failing): Readonly<Record<string, string>> => {
   if (error._tag === "TooManyRequests") return { "retry-after": String(error.retryAfterSeconds) }
   return error._tag === "MethodNotAllowed" ? { allow: error.allow.join(", ") } : {}
 }
 
-/** A failure as a response. */
 export const failed = (error: Failing): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.unsafeJson(encode(error), { status: statuses[error._tag], headers: headersOf(error) })
 

@@ -6,6 +6,7 @@
 import type { IncomingMessage } from "node:http"
 import { maximumBytes } from "@daybook/core/session/PromptBounds"
 import { isLoopback } from "./Site.ts"
+import { putNewest } from "@daybook/log/support/Newest"
 
 // A token bucket for each key; it has no clock.
 
@@ -25,12 +26,7 @@ export const makeBuckets = ({ perSecond, size }: { readonly perSecond: number; r
       const { at, level: before } = buckets.get(key) ?? { at: now, level: size }
       // A clock that goes back fills nothing.
       const level = Math.min(size, before + (Math.max(0, now - at) / 1_000) * perSecond)
-      buckets.delete(key)
-      buckets.set(key, { level: level < 1 ? level : level - 1, at: now })
-      for (const oldest of buckets.keys()) {
-        if (buckets.size <= remembered) break
-        buckets.delete(oldest)
-      }
+      putNewest(buckets, key, { level: level < 1 ? level : level - 1, at: now }, remembered)
       return level < 1 ? Math.max(1, Math.ceil((1 - level) / perSecond)) : undefined
     }
   }
@@ -123,12 +119,7 @@ export const make = (limits: Limits, behindProxy: boolean): Clients => {
     wrongToken: (address, now) => {
       const known = wrong.get(address)
       const window = known !== undefined && now - known.since < minute ? known : { since: now, count: 0 }
-      wrong.delete(address)
-      wrong.set(address, { ...window, count: window.count + 1 })
-      for (const oldest of wrong.keys()) {
-        if (wrong.size <= rememberedAddresses) break
-        wrong.delete(oldest)
-      }
+      putNewest(wrong, address, { ...window, count: window.count + 1 }, rememberedAddresses)
       return window.count < limits.wrongTokens ? undefined : Math.ceil((window.since + minute - now) / 1_000)
     }
   }

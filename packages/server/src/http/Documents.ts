@@ -34,12 +34,10 @@ const escaped = (text: string): string => text.replaceAll(/[&<>"]/g, (sign) => e
 
 const code = (text: string): string => `<code>${escaped(text)}</code>`
 
-/** A text with its words of code. */
 const prose = (text: string): string => escaped(text).replaceAll(/`([^`]+)`/g, "<code>$1</code>")
 
 const linkTo = (name: string): string => `<a href="#schema-${escaped(name)}">${escaped(name)}</a>`
 
-/** A schema as indented JSON, with links. */
 const shape = (schema: JsonSchema): string =>
   escaped(JSON.stringify(schema, undefined, 2)).replaceAll(
     /\{\s*&quot;\$ref&quot;: &quot;#\/components\/schemas\/([^&]+)&quot;\s*\}/g,
@@ -87,7 +85,6 @@ const operationsOf = ({ paths }: OpenAPISpec, tag: string) =>
 const meaningOf = ({ description }: JsonSchema): string =>
   description === undefined ? "" : `<p>${prose(description)}</p>`
 
-/** The page. */
 const referencePage = (document: OpenAPISpec): string => {
   const groups = (document.tags ?? []).map(({ description, name }) => {
     const operations = operationsOf(document, name)

@@ -32,7 +32,6 @@ const restarting =
   ({ cursor, floor }: CursorExpired): Cursor.Expired =>
     new Cursor.Expired({ cursor, floor, floorCursor: at(floor), snapshot })
 
-/** The path of a session's snapshot. */
 const snapshotOf = (sessionID: SessionID): string => `/sessions/${sessionID}/snapshot`
 
 export const expiring =
@@ -134,7 +133,7 @@ export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
             hub: hubs.session(from),
             lost: lostTo(restart),
             wanted: among(urlParams.type),
-            live: urlParams.live === "1" ? (begin) => log.hear(path.sessionID, begin) : undefined,
+            live: urlParams.live === "1" ? path.sessionID : undefined,
             positionOf: ({ seq }) => seq,
             cursorAt: at,
             expires: (yield* Access.CurrentCaller).expires,

@@ -33,14 +33,12 @@ export interface Hub<E> {
   readonly detach: (reader: Reader<E>) => void
 }
 
-/** What a hub follows. */
 export interface Followed<E> {
   readonly latest: Effect.Effect<number, E>
   readonly tail: (after: number) => Stream.Stream<SessionEvent, E>
   readonly positionOf: (event: SessionEvent) => number
 }
 
-/** Follows until the scope closes. */
 export const makeHub = <E>({ latest, positionOf, tail }: Followed<E>): Effect.Effect<Hub<E>, E, Scope.Scope> =>
   Effect.gen(function* () {
     /** The readers, and where each was attached: the tail may still be before that. */
@@ -83,7 +81,6 @@ export const makeHub = <E>({ latest, positionOf, tail }: Followed<E>): Effect.Ef
 
 export type FeedError = CursorAhead | CursorExpired | EventUnreadable | LogUnavailable
 
-/** A life of a session. */
 interface Life {
   readonly sessionID: SessionID
   readonly incarnation: number

@@ -22,7 +22,6 @@ export interface RequestHead {
   readonly method: string
   readonly host: string | undefined
   readonly origin: string | undefined
-  /** The tokens in the address. */
   readonly tokens: ReadonlyArray<string>
 }
 
@@ -141,7 +140,6 @@ export const layer = (port: number): Layer.Layer<HttpServer.HttpServer, PortUnus
 /** Answers requests with the app until the scope closes. One answer that reads for long blocks no other one (EX-14). */
 export const serve = <E, R>(app: HttpApp.Default<E, R>) => fairly(HttpServer.serveEffect(app))
 
-/** The port that the server listens at. */
 export const port: Effect.Effect<number, never, HttpServer.HttpServer> = HttpServer.addressWith((address) =>
   Effect.succeed(address._tag === "TcpAddress" ? address.port : 0)
 )

@@ -99,7 +99,6 @@ export interface OpenStream {
   readonly offer: (frames: ReadonlyArray<Buffer>) => boolean
   /** Waits until the reader can take more. */
   readonly ready: Effect.Effect<void, Lost>
-  /** Writes the last frame, and ends the response. */
   readonly end: (frame: Buffer) => Effect.Effect<void>
   /** Writes the last frame at once; the effect waits until the connection has closed. */
   readonly finish: (frame: Buffer) => Effect.Effect<never, Lost>

@@ -114,7 +114,6 @@ const textOf = ({ help, kind, name, samples }: Family): string =>
   `# TYPE ${name} ${kind}\n` +
   samples.map((sample) => lineOf(name, sample)).join("")
 
-/** The metrics as text. */
 const encode = (snapshot: ReadonlyArray<MetricPair.MetricPair.Untyped>, more: ReadonlyArray<Family> = []) =>
   joined([...more, ...snapshot.flatMap((pair) => familyOf(pair) ?? [])])
     .map(textOf)
@@ -154,7 +153,6 @@ export interface StatsRequest {
 /** What the host of the server knows. */
 export interface Machine {
   readonly stats: (what: StatsRequest) => Effect.Effect<StatsReport, SessionNotFound | LogUnavailable>
-  /** The open live shells, in the order of their opening. */
   readonly shells: Effect.Effect<ReadonlyArray<OpenShell>, ShellsUnavailable>
 }
 
@@ -181,7 +179,6 @@ type SearchService = typeof Search.Service
 /** How long a search waits for the index. `behind` of its result counts the events that are missing then. */
 const patience = "500 millis"
 
-/** Searches with the service, if there is one. */
 export const searchLayer = (search: SearchService | undefined) => {
   const searching = <A, E>(use: (service: SearchService) => Effect.Effect<A, E>) =>
     search === undefined

@@ -52,7 +52,6 @@ export const makeRoots = (roots: ReadonlyArray<string>): Roots => ({
 
 type Resolver = typeof ModelResolver.Service
 
-/** The window of a session's model, and the configured budget for a session that has no other. */
 const limitsOf = ({ resolve }: Resolver, { budget, model, parentID }: Session, configured: Budget | undefined) =>
   Effect.map(Effect.option(resolve(model)), (found): SessionLimits => {
     const contextTokens = Option.match(found, { onNone: () => 0, onSome: ({ info }) => info.contextTokens })

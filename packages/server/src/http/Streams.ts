@@ -7,8 +7,10 @@ import { Clock, Context, Deferred, Duration, Effect, Either, Layer, Schedule, Sc
 import { Unauthorized } from "@daybook/api/wire/Access"
 import type { End } from "@daybook/api/wire/EventFrames"
 import { failures } from "@daybook/api/wire/Failure"
-import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
-import type { OpenText } from "@daybook/log/log/EventLog"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+import { EventLog } from "@daybook/log/log/EventLog"
+import { type LiveDeltas, makeLiveDeltas } from "@daybook/log/log/Follow"
 import * as EventLoop from "@daybook/log/support/EventLoop"
 import type { Hub, Reader } from "./Hubs.ts"
 import * as OpenStream from "./OpenStream.ts"
@@ -49,157 +51,6 @@ export const drainLayer = Layer.effect(
   }))
 )
 
-// Holds the deltas of a session, joined by text, until its reader can take them. A reader gets a beginning of a text
-// from the text's start; a text that lost its beginning, or grew too long, has no more deltas.
-
-interface LiveDeltas {
-  /** Takes a delta. */
-  readonly heard: (event: LiveEvent) => void
-  readonly stored: (event: SessionEvent) => void
-  /** The deltas that the reader can take now, which it then has. */
-  readonly take: () => ReadonlyArray<LiveEvent>
-}
-
-/** Code units that wait for a reader, of all texts. */
-const waitingLimit = 262_144
-/** Texts that are remembered as ended: their last deltas may be heard late. */
-const rememberedEnds = 256
-
-const keyOf = (event: LiveEvent): string => {
-  switch (event.type) {
-    case "session.next.text.delta":
-      return `text ${event.data.textID}`
-    case "session.next.reasoning.delta":
-      return `reasoning ${event.data.reasoningID}`
-    case "session.next.tool.input.delta":
-      return `input ${event.data.callID}`
-    case "session.next.compaction.delta":
-      return `compaction ${event.data.messageID}`
-    default:
-      return event satisfies never
-  }
-}
-
-/** The text that starts or ends with a stored event. */
-const boundaryOf = (event: SessionEvent): string | undefined => {
-  const { data, type } = event
-  if (type === "session.next.text.started" || type === "session.next.text.ended") return `text ${data.textID}`
-  if (type === "session.next.reasoning.started" || type === "session.next.reasoning.ended") {
-    return `reasoning ${data.reasoningID}`
-  }
-  if (type === "session.next.tool.input.started" || type === "session.next.tool.input.ended") {
-    return `input ${data.callID}`
-  }
-  if (
-    type === "session.next.compaction.started" ||
-    type === "session.next.compaction.ended" ||
-    type === "session.next.compaction.failed"
-  ) {
-    return `compaction ${data.messageID}`
-  }
-  return undefined
-}
-
-const textOf = (event: LiveEvent): string =>
-  event.type === "session.next.compaction.delta" ? event.data.text : event.data.delta
-
-/** The same delta with another text. */
-const withText = (event: LiveEvent, text: string): LiveEvent => {
-  switch (event.type) {
-    case "session.next.text.delta":
-      return { ...event, data: { ...event.data, delta: text } }
-    case "session.next.reasoning.delta":
-      return { ...event, data: { ...event.data, delta: text } }
-    case "session.next.tool.input.delta":
-      return { ...event, data: { ...event.data, delta: text } }
-    case "session.next.compaction.delta":
-      return { ...event, data: { ...event.data, text } }
-    default:
-      return event satisfies never
-  }
-}
-
-/** The first delta of a text that has started, if it is one that `before` can hold. */
-const firstOf = ({ data, sessionID, type }: SessionEvent, delta: string): LiveEvent | undefined => {
-  if (type === "session.next.text.started") {
-    const { assistantMessageID, textID } = data
-    return { type: "session.next.text.delta", sessionID, data: { assistantMessageID, textID, delta } }
-  }
-  if (type === "session.next.reasoning.started") {
-    const { assistantMessageID, reasoningID } = data
-    return { type: "session.next.reasoning.delta", sessionID, data: { assistantMessageID, reasoningID, delta } }
-  }
-  return undefined
-}
-
-/** `before` has the open texts at the time of the subscription, each with its content up to then, if that is known. */
-export const makeLiveDeltas = (before: ReadonlyArray<OpenText>): LiveDeltas => {
-  /** The content of each open text so far. It is sent with the first delta, which names the message of the text. */
-  const said = new Map(before.map(({ id, said, type }) => [`${type} ${id}`, said]))
-  const started = new Set(said.keys())
-  const waiting = new Map<string, LiveEvent>()
-  /** Texts without further deltas, the oldest first. */
-  const silent = new Set<string>([...said].flatMap(([key, text]) => (text === undefined ? [key] : [])))
-  let length = 0
-
-  const drop = (key: string) => {
-    const event = waiting.get(key)
-    if (event === undefined) return
-    length -= textOf(event).length
-    waiting.delete(key)
-  }
-
-  const silence = (key: string) => {
-    drop(key)
-    started.delete(key)
-    said.delete(key)
-    silent.add(key)
-    for (const oldest of silent) {
-      if (silent.size <= rememberedEnds) break
-      silent.delete(oldest)
-    }
-  }
-
-  const add = (key: string, event: LiveEvent) => {
-    const before = waiting.get(key)
-    const added = textOf(event).length
-    if (before !== undefined && length + added > waitingLimit) return silence(key)
-    length += added
-    waiting.set(key, before === undefined ? event : withText(event, textOf(before) + textOf(event)))
-  }
-
-  return {
-    heard: (event) => {
-      const key = keyOf(event)
-      if (silent.has(key)) return
-      const before = said.get(key) ?? ""
-      // The event itself, where it can be: it is encoded once for all readers.
-      add(key, before === "" ? event : withText(event, before + textOf(event)))
-      said.delete(key)
-    },
-    stored: (event) => {
-      // Texts that a failed step left open have no end of their own.
-      if (event.type === "session.next.step.ended" || event.type === "session.next.step.failed") {
-        for (const key of started) if (!key.startsWith("compaction")) silence(key)
-        return
-      }
-      const key = boundaryOf(event)
-      if (key === undefined) return
-      if (!event.type.endsWith(".started")) return silence(key)
-      started.add(key)
-      const first = firstOf(event, said.get(key) ?? "")
-      if (first === undefined || textOf(first) === "") return
-      said.delete(key)
-      add(key, first)
-    },
-    take: () => {
-      const taken = [...waiting].filter(([key]) => started.has(key))
-      for (const [key] of taken) drop(key)
-      return taken.map(([, event]) => event)
-    }
-  }
-}
-
 /** Stored events after a position. */
 export interface Page {
   readonly events: ReadonlyArray<SessionEvent>
@@ -207,11 +58,6 @@ export interface Page {
   readonly position: number
   readonly hasMore: boolean
 }
-
-/** Hears the deltas of a session until the scope closes, as `EventLog.hear` does. */
-type Hear = (
-  begin: (soFar: ReadonlyArray<OpenText>) => (event: LiveEvent) => void
-) => Effect.Effect<void, never, Scope.Scope>
 
 /** What a stream sends. */
 export interface Source<E, F> {
@@ -226,17 +72,15 @@ export interface Source<E, F> {
   readonly follow: boolean
   /** Which events are sent; the cursor also passes the others. All by default. */
   readonly wanted?: ((event: SessionEvent) => boolean) | undefined
-  /** Deltas of the running turn, sent after the seam. */
-  readonly live?: Hear | undefined
+  /** The session whose deltas are sent too. */
+  readonly live?: SessionID | undefined
   readonly positionOf: (event: SessionEvent) => number
-  /** The text of a cursor at a position. */
   readonly cursorAt: (position: number) => string
   readonly failed: (error: E) => Omit<End, "cursor">
 }
 
 const heartbeatEvery = Duration.seconds(15)
 
-/** The streams of a server. */
 export class Streams extends Context.Tag("@daybook/server/Streams")<
   Streams,
   {
@@ -255,13 +99,13 @@ const framesOf = <E, F>(
   encoding: OpenStream.Encoding,
   deltas: LiveDeltas | undefined
 ) => {
-  let [position, follows] = [start, false]
+  let position = start
   /** Moves behind the event. */
   const pass = (event: SessionEvent) => {
     deltas?.stored(event)
     position = positionOf(event)
   }
-  const waiting = () => (follows && deltas !== undefined ? deltas.take().map(encoding.live) : [])
+  const waiting = () => deltas?.take().map(encoding.live) ?? []
   return {
     position: () => position,
     cursor: () => cursorAt(position),
@@ -272,7 +116,6 @@ const framesOf = <E, F>(
       })
       return [...frames, ...waiting()]
     },
-    /** The frames of stored events, several in each buffer. */
     stored: (events: ReadonlyArray<SessionEvent>): ReadonlyArray<Buffer> => {
       const buffers: Array<Buffer> = []
       let text = ""
@@ -290,7 +133,7 @@ const framesOf = <E, F>(
       position = Math.max(position, through)
     },
     seam: (): ReadonlyArray<Buffer> => {
-      follows = true
+      deltas?.seam()
       return [encoding.seam({ cursor: cursorAt(position) }), ...waiting()]
     }
   }
@@ -353,12 +196,12 @@ interface Bell {
 }
 
 /** Hears deltas until the scope closes, and rings when there are new ones. */
-const hearing = (hear: Hear, joins: (bell: Bell) => void) =>
+const hearing = (log: typeof EventLog.Service, sessionID: SessionID, joins: (bell: Bell) => void) =>
   Effect.gen(function* () {
     const bell: Bell = { ring: () => undefined }
-    let deltas = makeLiveDeltas([])
-    yield* hear((soFar) => {
-      deltas = makeLiveDeltas(soFar)
+    let deltas = makeLiveDeltas(sessionID, [])
+    yield* log.hear(sessionID, (open) => {
+      deltas = makeLiveDeltas(sessionID, open)
       return (event) => {
         deltas.heard(event)
         joins(bell)
@@ -444,6 +287,7 @@ const make = Effect.gen(function* () {
   const streams = new Set<Open>()
   const joins = makeJoins()
   const { begun, start } = yield* Drain
+  const log = yield* EventLog
 
   yield* Effect.sync(() => {
     for (const { stream } of streams) stream.beat()
@@ -462,7 +306,7 @@ const make = Effect.gen(function* () {
   ): Effect.Effect<void, E> =>
     Effect.gen(function* () {
       const encoding = accept?.includes("ndjson") === true ? encodings.ndjson : encodings.sse
-      const heard = source.live && source.follow ? yield* hearing(source.live, joins) : undefined
+      const heard = source.live !== undefined && source.follow ? yield* hearing(log, source.live, joins) : undefined
       // Before the response begins: a source that cannot be read is a status, not a stream.
       const first = yield* source.page(source.start)
       const stream = yield* OpenStream.open(response, encoding)

@@ -7,8 +7,8 @@ import { Clock, Context, Deferred, Duration, Effect, Layer } from "effect"
 import type { QuestionRef } from "@daybook/core/domain/Question"
 import { Answer, PermissionAsker, type PermissionRequest } from "@daybook/core/permission/PermissionAsker"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
+import { putNewest } from "@daybook/log/support/Newest"
 
-/** An open ask. */
 export interface OpenAsk {
   readonly ask: string
   readonly request: PermissionRequest
@@ -29,7 +29,6 @@ export interface Follower {
   readonly changed: () => void
 }
 
-/** The outcome of an answer. */
 export type AnswerOutcome = "taken" | "closed" | "unknown"
 
 /** Connects the permissions of a runtime with the clients of its sockets. */
@@ -39,7 +38,6 @@ export interface Asks {
   /** This asker together with another, such as a terminal; both ask at the same time, and the first answer counts. */
   readonly layerBeside: <E, R>(other: Layer.Layer<PermissionAsker, E, R>) => Layer.Layer<PermissionAsker, E, R>
   readonly open: (sessionID: SessionID) => ReadonlyArray<OpenAsk>
-  /** The open asks of all sessions. */
   readonly all: () => ReadonlyArray<OpenAsk>
   readonly remember: (ask: string, decision: string) => void
   /** The decision that closed the ask, if it is still remembered. */
@@ -61,7 +59,6 @@ interface Pending extends OpenAsk {
 /** Closed asks that are remembered, so that a late answer differs from an unknown ask. */
 const rememberedAsks = 1024
 
-/** The ask of a question. */
 export const questionAsk = ({ callID, messageID, sessionID }: QuestionRef): string =>
   `ask-${createHash("sha256").update(`${sessionID}/${messageID}/${callID}`).digest("hex").slice(0, 32)}`
 
@@ -75,13 +72,8 @@ const notify = ({ followers }: State, sessionID: SessionID): void => {
   for (const { changed } of followers.get(sessionID) ?? []) changed()
 }
 
-const remember = ({ closed }: State, ask: string, decision: string): void => {
-  closed.set(ask, decision)
-  for (const oldest of closed.keys()) {
-    if (closed.size <= rememberedAsks) break
-    closed.delete(oldest)
-  }
-}
+const remember = ({ closed }: State, ask: string, decision: string): void =>
+  putNewest(closed, ask, decision, rememberedAsks)
 
 const close = (state: State, ask: string, decision: string): void => {
   const known = state.pending.get(ask)

@@ -246,7 +246,6 @@ export const add = (
   return admitting
 }
 
-/** The last current admission of a client's request. */
 export const findAdmission = ({ current }: Admissions, session: string, id: string): Admitting | undefined =>
   [...current].findLast((each) => each.session === session && each.id === id)
 

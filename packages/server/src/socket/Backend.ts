@@ -135,7 +135,6 @@ export const activityStart = (backend: Backend, sessionID: SessionID, seq: numbe
 
 // Finds runs in the log, at the cost of their distance from its end.
 
-/** An active or waiting run. */
 export type Run = { readonly run: RunID; readonly clientID: string | undefined } & (
   | { readonly state: "waiting"; readonly input: Input }
   | {

@@ -201,7 +201,6 @@ const walk = Effect.fnUntraced(function* (roots: ReadonlyArray<string>, real: st
   return here
 })
 
-/** Resolves `cwd` below the agent's root. */
 export const resolveCwd: (options: ResolveCwd) => Effect.Effect<ResolvedCwd, CwdRefused> = Effect.fn("Cwd.resolve")(
   function* ({ root, cwd }) {
     const problem = cwdProblem(cwd)

@@ -13,7 +13,6 @@ export interface Drainer {
   readonly wake: (sessionID: SessionID) => Effect.Effect<void>
   /** Starts no further runs; current ones continue. */
   readonly close: Effect.Effect<void>
-  /** Sessions in which something waits or runs. */
   readonly busy: Effect.Effect<ReadonlyArray<SessionID>>
   /** Completes with the reason once a waiting prompt cannot begin, at once if the last attempt failed. */
   readonly stuck: (sessionID: SessionID) => Effect.Effect<Refused>

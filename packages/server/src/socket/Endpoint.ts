@@ -25,7 +25,6 @@ export interface Stopping {
   /** Ends every open answer. */
   readonly end: Effect.Effect<void>
   readonly ended: () => boolean
-  /** Waits for `end`. */
   readonly awaitEnd: Effect.Effect<void>
   /** Runs the effect; `end` interrupts it and fails it with a refusal. */
   readonly until: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Refused, R>
@@ -211,7 +210,6 @@ export interface Endpoint {
 /** Whether permissions may be decided here: only on the user's own socket. */
 export const mayDecide = ({ subject }: Endpoint): boolean => subject.space === undefined
 
-/** How asks are shown to the client. */
 export const askingOf = (endpoint: Endpoint, { connection }: Client): AskOptions => ({
   asks: endpoint.asks,
   canAnswer: () => mayDecide(endpoint) && connection.sendsMore()

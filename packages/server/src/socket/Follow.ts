@@ -1,21 +1,21 @@
 /**
  * Follows a session for one client: its events, deltas and asks become frames until the last frame. A slow client delays only
- * its own follower: deltas wait in the follower's bounded buffer, and when that is full, the durable texts replace them.
+ * its own follower: deltas are joined up to a bound, and above it the durable texts replace them.
  * Spec: SO-20..SO-28, SO-95..SO-98 in specs/socket.md (FR-6, FR-7, FR-9, FL-5, IX-6).
  *
- *   live deltas ─┐
- *   tail ────────┼─> small queue ─> frames ─> write
- *   stuck ───────┘
+ *   events and deltas ─┐
+ *   asks ──────────────┼─> small queue ─> frames ─> write
+ *   stuck ─────────────┘
  */
 import { Effect, Option, Queue, type Scope, Stream } from "effect"
 import type { PendingQuestion } from "@daybook/core/domain/Question"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import type { Followed } from "@daybook/log/log/EventLog"
 import { clip } from "@daybook/transcript/Fold"
 import { questionChange } from "@daybook/transcript/QuestionEvents"
 import * as RunStream from "@daybook/transcript/RunStream"
-import type { Followed } from "@daybook/transcript/RunStream"
 import { agentDirectory, type EventRow } from "@daybook/transcript/row/Rows"
 import { type Asks, type OpenAsk, questionAsk, timeLeft } from "../shared/Asks.ts"
 import { type Backend, Refused, refusedBy } from "./Backend.ts"
@@ -118,7 +118,7 @@ interface AskFrames {
   /** Takes an event that may open or close a question. */
   readonly see: (event: SessionEvent | LiveEvent) => void
   /** The frames since the last call, for this run. */
-  readonly take: (run: Followed) => Effect.Effect<ReadonlyArray<RunFrame>>
+  readonly take: (run: RunStream.Followed) => Effect.Effect<ReadonlyArray<RunFrame>>
 }
 
 type AskFrame = Extract<RunFrame, { readonly type: "ask" }>
@@ -190,7 +190,7 @@ const makeAskFrames = Effect.fnUntraced(function* (
     if (change.type !== "ended" || told.size > 0) due = questionsDue = true
   }
 
-  const take = Effect.fnUntraced(function* ({ id, run }: Followed) {
+  const take = Effect.fnUntraced(function* ({ id, run }: RunStream.Followed) {
     if (!due) return []
     due = false
     if (questionsDue) {
@@ -226,9 +226,6 @@ const makeAskFrames = Effect.fnUntraced(function* (
   return { see, take }
 })
 
-/** The live events that a follower may lag behind; a client that stops reading costs no more. */
-const liveCapacity = 512
-
 /** Items queued between the log and the client. */
 const ahead = 16
 
@@ -246,7 +243,6 @@ export interface FollowOptions {
   readonly write: Write
   /** Which frames are written; all by default. */
   readonly shows?: (frame: Frame) => boolean
-  /** Whether the frame is the last one. */
   readonly isLast: (frame: Frame) => boolean
   /** How asks of the session are shown; by default none are. */
   readonly asking?: AskOptions
@@ -256,21 +252,14 @@ export interface FollowOptions {
   readonly stuck: Effect.Effect<Refused>
 }
 
-type Item =
-  | SessionEvent
-  | LiveEvent
-  | { readonly type: "asks" }
-  | { readonly type: "failed" | "stuck"; readonly refused: Refused }
+type Item = Followed | { readonly type: "asks" } | { readonly type: "failed" | "stuck"; readonly refused: Refused }
 
 /** Writes the frames; ends after the last one, or fails with the reason if the session can no longer be followed. */
 export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptions) {
   const { after, backend, sessionID } = options
   const queue = yield* Queue.bounded<Item>(ahead)
-  const { live, soFar } = yield* backend.log.subscribe({ sessionID, capacity: liveCapacity })
-  const [heard, already] = RunStream.hearing(options.state, soFar)
-  let state = heard
-  yield* Effect.forkScoped(Effect.ignore(Stream.runForEach(live, (event) => Queue.offer(queue, event))))
-  yield* Stream.runForEach(backend.log.tail({ sessionID, after }), (event) => Queue.offer(queue, event)).pipe(
+  let { state } = options
+  yield* Stream.runForEach(backend.log.follow({ sessionID, after }), (item) => Queue.offer(queue, item)).pipe(
     Effect.catchAll((error) => Queue.offer(queue, { type: "failed" as const, refused: refusedBy(error) })),
     Effect.forkScoped
   )
@@ -294,7 +283,6 @@ export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptio
         )
   )
   let telling = false
-  yield* Effect.forEach(already, out.tell, { discard: true })
   yield* Effect.zipRight(tellAsks, out.flush)
   for (;;) {
     for (const item of yield* Queue.takeBetween(queue, 1, ahead)) {
@@ -304,7 +292,7 @@ export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptio
         yield* out.flush
         return yield* item.refused
       }
-      if (item.type === "asks") continue
+      if (item.type === "asks" || item.type === "replay.complete") continue
       const [next, told] = step(state, item)
       asks?.see(item)
       // Asks close before the end of their run.

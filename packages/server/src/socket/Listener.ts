@@ -107,7 +107,6 @@ const makeWriter = (socket: Socket) => {
   return { add, close, probe }
 }
 
-/** Reads the lines of one socket and signals their end. */
 const makeReader = (socket: Socket, ended: Deferred.Deferred<void>) => {
   const splitter = makeSplitter()
   let wake: (() => void) | undefined
@@ -203,10 +202,8 @@ export interface ListenOptions extends SocketPlace {
   readonly maxConnections?: number
 }
 
-/** A listening socket. */
 export interface Listener {
   readonly path: string
-  /** The number of connected clients. */
   readonly connections: Effect.Effect<number>
   readonly idle: Effect.Effect<void>
 }

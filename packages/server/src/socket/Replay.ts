@@ -18,7 +18,6 @@ import type { ConnectionClosed } from "./Listener.ts"
 import type * as Wire from "./Wire.ts"
 import type { Frame } from "./Wire.ts"
 
-/** A row, and the event that it came from. */
 type Cursor = { readonly row: string; readonly event: SessionEvent }
 
 const unknownRow = (row: string) =>

@@ -172,7 +172,6 @@ export const AskID = Schema.String.pipe(Schema.pattern(/^ask-[0-9a-f]{32}$/))
 
 /** The longest answer or message, in characters. */
 const longestAnswer = 10_000
-/** Patterns of one answer, at most. */
 const mostPatterns = 20
 /** The longest pattern, in characters. */
 const longestPattern = 1_000
@@ -209,7 +208,6 @@ export const List = Schema.Struct({
   after: optional(Schema.String.pipe(Schema.pattern(/^[A-Za-z0-9_-]{1,512}$/)))
 })
 
-/** A request of a client. */
 export const Request = Schema.Union(Send, Resume, Cancel, Answer, Status, List, Ping)
 export type Request = typeof Request.Type
 export type Send = typeof Send.Type
@@ -358,7 +356,6 @@ export const decodeLine = (bytes: Uint8Array): Either.Either<Request, WireError>
   )
 }
 
-/** Decodes one line from the splitter. */
 export const decode = (line: Line): Either.Either<Request, WireError> =>
   line._tag === "Line"
     ? decodeLine(line.bytes)

@@ -117,7 +117,6 @@ const answer = Effect.fn("Served.answer")(function* (
 
 // `status`: the active and waiting runs behind a socket.
 
-/** Runs in one answer, at most. */
 const mostRuns = 256
 
 type StatusFrame = Extract<Wire.RunFrame, { readonly type: "status" }>

@@ -76,7 +76,6 @@ export interface ServeOptions {
   readonly connections?: number | undefined
 }
 
-/** A listening socket. */
 export interface ServedSocket extends Listener {
   readonly kind: "agent" | "model"
   readonly name: string

@@ -46,7 +46,6 @@ const lookAt = (path: string) =>
     })
   )
 
-/** A socket below the root, and who may connect. */
 export interface SocketPlace {
   /** The layout's root, as an absolute host path. */
   readonly root: string
@@ -83,10 +82,8 @@ export const prepare = Effect.fnUntraced(function* ({ bindIn, name, root, shared
   return { path: join(folder, file), temporary }
 })
 
-/** A random name in the path's folder. */
 const temporaryPath = (path: string): string => join(dirname(path), `.${randomBytes(3).toString("hex").slice(1)}`)
 
-/** Whether a server answers at the path. */
 const answers = (path: string): Effect.Effect<boolean, SocketUnusable> =>
   Effect.async<boolean, SocketUnusable>((resume) => {
     const socket = connect({ path })

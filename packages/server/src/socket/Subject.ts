@@ -19,7 +19,6 @@ import type { Resume, Send } from "./Wire.ts"
 
 /** An agent or a model, by the name that its sessions are kept under. */
 export type Subject = {
-  /** The layout's root. */
   readonly root: string
   readonly uid: number
   readonly shared: SharedSpaces
@@ -30,7 +29,6 @@ export type Subject = {
 } & (
   | {
       readonly kind: "agent"
-      /** The agent of its sessions. */
       readonly agent: string
       readonly chroot?: string | undefined
     }

@@ -188,7 +188,6 @@ export const errorFrame = (error: {
 /** The longest delta in UTF-16 code units; any such frame is far below the limit of a line. */
 export const maxDeltaLength = 65_536
 
-/** The text in pieces that fit a delta. */
 export const deltaTexts = (text: string): ReadonlyArray<string> => {
   const pieces: Array<string> = []
   for (let rest = text; rest.length > 0; rest = rest.slice(pieces.at(-1)?.length)) {

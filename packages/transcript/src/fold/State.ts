@@ -186,7 +186,6 @@ export const ofSession = ({ address, agent, createdAt, id, location, model, root
 export const isQuiet = ({ opening, run, steps }: State): boolean =>
   opening === undefined && run === undefined && steps.length === 0
 
-/** The checkpoint of a quiet state. */
 export const toCheckpoint = (state: State): Checkpoint => Struct.omit(state, "opening", "run", "steps")
 
 export const fromCheckpoint = (checkpoint: Checkpoint): State => ({
