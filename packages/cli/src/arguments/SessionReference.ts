@@ -7,6 +7,7 @@ import { SessionStore } from "@daybook/log/store/SessionStore"
 import { oneLine } from "../render/Plain.ts"
 import { sessionTable } from "../render/SessionLine.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
+import * as Folder from "./Folder.ts"
 import * as Breadcrumb from "../terminal/Breadcrumb.ts"
 import * as Question from "../terminal/Question.ts"
 
@@ -160,6 +161,14 @@ export const resolve = Effect.fn("SessionReference.resolve")(function* (text: st
   const last = here.items[0] ?? (yield* sessions.list({ limit: 1 })).items[0]
   return last ?? (yield* new NotFound({ message: "there are no sessions yet; daybook prompt starts one" }))
 })
+
+/** The session for a reading verb in the current folder. */
+export const resolveHere = (text: string | undefined) =>
+  Effect.flatMap(Folder.current, (directory) => resolve(text, directory))
+
+/** What help says of a session that need not be named. */
+export const lastUsed =
+  "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere."
 
 /** The session of this terminal, if it was prompted in this folder and still exists. */
 const ofTerminal = Effect.fnUntraced(function* (directory: string) {

@@ -34,11 +34,11 @@ import {
   withNoSessions,
   withReader
 } from "../host/Runtime.ts"
-import { jsonLine, oneLine } from "../render/Plain.ts"
-import { sessionJson, sessionTable } from "../render/SessionLine.ts"
+import { oneLine } from "../render/Plain.ts"
+import { sessionTable } from "../render/SessionLine.ts"
 import { UsageError } from "../support/Errors.ts"
 import * as Breadcrumb from "../terminal/Breadcrumb.ts"
-import { Output } from "../terminal/Output.ts"
+import { Output, writeJson } from "../terminal/Output.ts"
 import * as PromptLine from "../terminal/PromptLine.ts"
 import * as Question from "../terminal/Question.ts"
 
@@ -211,10 +211,7 @@ const run = Effect.fn("Command.prompt")(function* (options: Options) {
   if (options.noRun) {
     const input = yield* Effect.tapError(sessions.prompt({ ...prompt, resume: false }), () => undo)
     yield* Breadcrumb.leave({ directory: options.directory, sessionID: session.id })
-    yield* output.write(
-      options.json ? `${jsonLine(input, output.terminal)}\n` : `${input.id} admitted to ${session.id}\n`
-    )
-    return
+    return yield* options.json ? writeJson(input) : output.write(`${input.id} admitted to ${session.id}\n`)
   }
   yield* output.note(announce(session, isNew))
   yield* Breadcrumb.leave({ directory: options.directory, sessionID: session.id })
@@ -353,9 +350,8 @@ export const prompt = verb({
 const found = Effect.flatMap(Folder.current, (directory) => withReader(SessionReference.recent(directory)))
 
 const show = Effect.fn("Command.continue.show")(function* (json: boolean) {
-  const output = yield* Output
   const session = yield* found
-  yield* output.write(json ? `${sessionJson(session, output.terminal)}\n` : sessionTable([session]))
+  yield* json ? writeJson(session) : (yield* Output).write(sessionTable([session]))
 })
 
 export const continueLast = verb({

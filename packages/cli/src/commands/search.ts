@@ -15,11 +15,11 @@ import * as Folder from "../arguments/Folder.ts"
 import { verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { Remote } from "../host/Remote.ts"
-import { dateTime, jsonLine, oneLine, visible } from "../render/Plain.ts"
+import { dateTime, oneLine, visible } from "../render/Plain.ts"
 import { plain, type Style, styleOf } from "../render/Style.ts"
 import { many } from "../support/Amounts.ts"
 import { UsageError } from "../support/Errors.ts"
-import { Output } from "../terminal/Output.ts"
+import { Output, reporting, writeJson } from "../terminal/Output.ts"
 
 /** The snippet with its marks in the style. Each piece is sanitized for itself, so that the marks stay in place. */
 const marked = ({ marks, snippet }: SearchHit, style: Style): string => {
@@ -54,14 +54,12 @@ interface Request {
 
 /** Reports on a terminal every few seconds how far the index is. */
 const reported = Effect.gen(function* () {
-  const output = yield* Output
   const seen: { last: SearchProgress | undefined } = { last: undefined }
-  const say = Effect.suspend(() => {
-    if (seen.last === undefined || seen.last.head === 0) return Effect.void
+  yield* reporting("2 seconds", () => {
+    if (seen.last === undefined || seen.last.head === 0) return ""
     const { head, position } = seen.last
-    return output.note(`indexing: ${Math.floor((100 * position) / head)} % of ${many(head, "event")}\n`)
+    return `indexing: ${Math.floor((100 * position) / head)} % of ${many(head, "event")}`
   })
-  if (process.stderr.isTTY) yield* Effect.forkScoped(Effect.forever(Effect.delay(say, "2 seconds")))
   return (progress: SearchProgress) => Effect.sync(() => void (seen.last = progress))
 })
 
@@ -70,7 +68,7 @@ const write = Effect.fn("Command.search.write")(function* (page: SearchPage, jso
   const output = yield* Output
   const style = output.terminal ? styleOf(process.env, true) : plain
   for (const item of items) {
-    if (json) yield* output.write(`${jsonLine(item, output.terminal)}\n`)
+    if (json) yield* writeJson(item)
     else if (output.terminal) yield* output.draw("stdout", searchedText(item, style))
     else yield* output.write(searchedText(item, style))
   }
@@ -135,17 +133,14 @@ const listed = Effect.fn("Command.history")(function* ({ directory, json, limit,
   do {
     const page: PromptsPage = yield* search.prompts({ words, directory, limit: Math.min(left, 1_000), cursor })
     for (const prompt of page.items) {
-      const line = json
-        ? jsonLine(prompt, output.terminal)
-        : `${dateTime(prompt.created)}  ${prompt.sessionID}  ${oneLine(prompt.text, 200)}`
-      yield* output.write(`${line}\n`)
+      yield* json
+        ? writeJson(prompt)
+        : output.write(`${dateTime(prompt.created)}  ${prompt.sessionID}  ${oneLine(prompt.text, 200)}\n`)
     }
     left -= page.items.length
     cursor = page.cursor
   } while (cursor !== undefined && left > 0)
 })
-
-const listPrompts = (request: HistoryRequest) => Effect.provide(Effect.scoped(listed(request)), chosen)
 
 /** How long recall waits for the index: prompts that it does not know yet are missing. */
 const patience = "500 millis"
@@ -223,6 +218,7 @@ export const history = verb({
   run: (given) =>
     Effect.gen(function* () {
       const directory = given.cwd === undefined ? undefined : yield* Folder.selected(given.cwd)
-      yield* listPrompts({ ...given, words: given.words.join(" "), directory, limit: given.limit ?? 50 })
+      const request = { ...given, words: given.words.join(" "), directory, limit: given.limit ?? 50 }
+      yield* Effect.provide(Effect.scoped(listed(request)), chosen)
     })
 })

@@ -5,8 +5,7 @@ import { issue } from "@daybook/server/http/Tokens"
 import * as Flags from "../arguments/Flags.ts"
 import { verb } from "../arguments/Verb.ts"
 import * as HttpWork from "../host/HttpWork.ts"
-import { jsonLine } from "../render/Plain.ts"
-import { Output } from "../terminal/Output.ts"
+import { Output, writeJson } from "../terminal/Output.ts"
 
 interface Request {
   readonly scope: "read" | "prompt" | "admin"
@@ -17,7 +16,6 @@ interface Request {
 }
 
 const run = Effect.fn("Command.token")(function* ({ json, lifetime, scope, sessionID }: Request) {
-  const output = yield* Output
   const now = yield* Clock.currentTimeMillis
   const grant = {
     scope,
@@ -25,7 +23,7 @@ const run = Effect.fn("Command.token")(function* ({ json, lifetime, scope, sessi
     ...(lifetime === undefined ? {} : { expires: now + lifetime })
   }
   const token = issue(yield* HttpWork.ensure, grant)
-  yield* output.write(json ? `${jsonLine({ type: "token", token, ...grant }, output.terminal)}\n` : `${token}\n`)
+  yield* json ? writeJson({ type: "token", token, ...grant }) : (yield* Output).write(`${token}\n`)
 })
 
 const scope = Flags.choice("scope", ["read", "prompt", "admin"], "what the token permits (default: read)")
