@@ -112,7 +112,6 @@ export function* requestText(shown: RequestView, terminal: boolean): Generator<s
   }
 }
 
-/** The first words of a message, for the table. */
 const firstWords = (message: Message): string => {
   if (typeof message.content === "string") return oneLine(message.content, 60)
   const words = message.content.map((part): string => {

@@ -108,7 +108,7 @@ const inOrder = (tools: Options["tools"]): Record<string, boolean> => {
 const inputOf = Effect.fn("Command.prompt.input")(function* (
   { attach, output, system, text, tools }: Options,
   directory: string
-): Effect.fn.Return<PromptInput, UsageError> {
+) {
   const files = yield* Effect.forEach(attach, (given) => PromptWords.attachment(directory, given))
   return {
     text,
@@ -246,7 +246,6 @@ const wantedModel = Effect.fn("Command.prompt.model")(function* (
   return wanted
 })
 
-/** What every verb that prompts is given. */
 const promptGiven = {
   words: Flags.many("TEXT"),
   delivery,

@@ -102,7 +102,6 @@ const searched = Effect.fn("Command.search")(function* ({ cursor, json, limit, q
 
 const searching = (filename: string) => SqlSearch.layer.pipe(Layer.provide(Store.layerReading({ filename })))
 
-/** The search of this machine's file. */
 const local = Layer.unwrapEffect(
   Effect.map(DatabasePath.existingFile("daybook sessions and daybook messages list what is there"), searching)
 )

@@ -106,7 +106,6 @@ const levels = 12
 
 interface Line {
   readonly node: TreeNode
-  /** Before the node. */
   readonly head: string
   /** Before the nodes that follow it. */
   readonly rest: string

@@ -109,7 +109,6 @@ const WrittenSpace = Schema.Struct({
   })
 )
 
-/** The configuration file as it is written. */
 export const WrittenConfig = Schema.Struct({
   compaction: optional(
     Schema.Struct({
@@ -231,7 +230,6 @@ type Naming = { readonly takes: (key: string) => boolean; readonly rule: string 
 
 const names: Naming = { takes: (key) => namePattern.test(key), rule: nameRule }
 
-/** The naming rule of each section. */
 const namings: {
   readonly [Section in "agents" | "references" | "templates" | "mcp" | "prices" | "providers" | "shared"]: Naming
 } = {

@@ -168,7 +168,6 @@ export class Story {
   seq = -1
   count = 0
 
-  /** Adds an event; one that was added before is ignored. */
   add(event: SessionEvent): void {
     if (event.seq <= this.seq) return
     this.seq = event.seq
