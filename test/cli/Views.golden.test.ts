@@ -6,11 +6,12 @@ import { describe, expect, it } from "@effect/vitest"
 import { agentTable } from "../../packages/cli/src/commands/models.ts"
 import { budgetText } from "../../packages/cli/src/commands/budget.ts"
 import { eventJson, eventLine } from "../../packages/cli/src/render/EventLine.ts"
-import { findingJson, findingLine } from "../../packages/cli/src/commands/files.ts"
+import { findingLine } from "../../packages/cli/src/commands/files.ts"
 import { messageLine, messageText } from "../../packages/cli/src/commands/sessions.ts"
 import { modelTable } from "../../packages/cli/src/host/ModelList.ts"
 import { pendingText } from "../../packages/cli/src/terminal/QuestionPrompt.ts"
-import { sessionHead, sessionJson, sessionTable } from "../../packages/cli/src/render/SessionLine.ts"
+import { sessionHead, sessionTable } from "../../packages/cli/src/render/SessionLine.ts"
+import { jsonLine } from "../../packages/cli/src/render/Plain.ts"
 import { coloured } from "../../packages/cli/src/render/Style.ts"
 import * as RunView from "../../packages/cli/src/render/RunView.ts"
 import { events, messages, missing, sessions } from "./support/samples.ts"
@@ -52,7 +53,7 @@ describe("views", () => {
       [
         sessionTable(sessions),
         ...sessions.map((session) => sessionHead(session)),
-        ...sessions.map((each) => `${sessionJson(each, true)}\n`)
+        ...sessions.map((each) => `${jsonLine(each, true)}\n`)
       ].join("\n"),
       "sessions"
     ))
@@ -102,7 +103,7 @@ describe("views", () => {
           { name: "评审", model: { providerID: "p", id: "m", variant: "high" } }
         ] as unknown as Parameters<typeof agentTable>[0]),
         findingLine({ kind: "changed", path: "home/a\nb", details: "it\u001b differs" } as never),
-        findingJson({ kind: "changed", path: "home/a", details: "it\u009b differs" } as never, true),
+        `${jsonLine({ kind: "changed", path: "home/a", details: "it\u009b differs" }, true)}\n`,
         modelTable([
           { model: "p/模型", name: "x", source: "server", default: false },
           {

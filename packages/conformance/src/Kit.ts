@@ -180,7 +180,6 @@ const shown = (value: unknown): string => canonical(value).slice(0, 500)
 export const same = (found: unknown, expected: unknown, what: string): void =>
   expect(canonical(found) === canonical(expected), `${what}: found ${shown(found)}, expected ${shown(expected)}`)
 
-/** A request with a JSON body. */
 export const posted = (body: unknown, headers: Record<string, string> = {}, method = "POST"): RequestInit => ({
   method,
   body: JSON.stringify(body),
@@ -218,7 +217,6 @@ export const replay = (target: Target, id: string, query = "", headers: Record<s
 
 export const after = (cursor: string | number | undefined): string => `&after=${encodeURIComponent(cursor ?? "")}`
 
-/** The error of a request that has to be refused with this status. */
 export const refusal = async (target: Target, path: string, status: number, init?: RequestInit) => {
   const response = await request(target, path, init)
   same(response.status, status, `status of ${init?.method ?? "GET"} ${path}`)
@@ -228,7 +226,6 @@ export const refusal = async (target: Target, path: string, status: number, init
   return { code: fields._tag, message: fields.message, fields, text, response }
 }
 
-/** Expects a refusal with this status and code. */
 export const refuses = async (target: Target, path: string, status: number, code: string, init?: RequestInit) => {
   const refused = await refusal(target, path, status, init)
   same(refused.code, code, `code of ${path}`)

@@ -24,7 +24,6 @@ import type { Packet } from "./wire/Packets.ts"
 
 // Checks that the bot can work before it does: its token, its intents, and its permissions in each channel.
 
-/** What the bot needs in a channel. */
 const needed = {
   "View Channel": PermissionFlagsBits.ViewChannel,
   "Send Messages": PermissionFlagsBits.SendMessages,

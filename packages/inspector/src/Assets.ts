@@ -26,7 +26,6 @@ const read = (name: string) => {
   )
 }
 
-/** The files of this package. */
 export const packaged: Effect.Effect<Assets, AssetsMissing, FileSystem.FileSystem> = Effect.all({
   script: read("page.js"),
   style: read("page.css")

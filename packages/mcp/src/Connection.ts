@@ -43,7 +43,6 @@ const describe = (cause: unknown): string => {
   return behind === "" || cause.message.includes(behind) ? cause.message : `${cause.message}: ${behind}`
 }
 
-/** A fault with these details. */
 const fault = ({ redact }: Peer, details: string) => new ServerFault({ details: inSentence(redact.all(details)) })
 
 const lostFault = ({ redact }: Peer, details: string) =>
@@ -92,7 +91,6 @@ export interface McpResource {
   readonly mime?: string
 }
 
-/** A client that is connected to its server. */
 export interface Connected {
   readonly client: Client
   readonly peer: Peer

@@ -103,7 +103,6 @@ const typeOf = (value: unknown): ReadonlyArray<Type> => {
   }
 }
 
-/** Whether a value has one of the types. */
 const fits = (value: unknown, types: ReadonlyArray<Type>): boolean => typeOf(value).some((type) => types.includes(type))
 
 export interface SafeSchema {

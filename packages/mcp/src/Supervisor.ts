@@ -6,7 +6,7 @@
  *        \     <- (session forgotten: tools stay) -/         |
  *         \--------------------------------------------------^
  */
-import { Cause, Clock, Duration, Effect, Fiber, Option, Schedule, type Scope } from "effect"
+import { Cause, Clock, Duration, Effect, Fiber, Option, Schedule } from "effect"
 import { connect, type Connection } from "./Connection.ts"
 import { inSentence, redactor, ServerFault } from "./McpServer.ts"
 import { connectTimeout, forget, type OfferedTools, report, type Supervised } from "./OfferedTools.ts"
@@ -41,7 +41,7 @@ const serve = Effect.fnUntraced(function* (
   tools: OfferedTools,
   connection: Connection,
   listing: Listing
-): Effect.fn.Return<never, ServerFault, Scope.Scope> {
+) {
   const { cache, connections, name, server } = supervised
   yield* Effect.acquireRelease(
     Effect.sync(() => connections.set(name, connection)),

@@ -136,7 +136,6 @@ export const environmentWith = (configured: ConfiguredProviders): Effect.Effect<
 const hasKey = (name: string, { apiKey, baseUrl, headers }: WireProvider): boolean =>
   apiKey !== undefined || headers !== undefined || (baseUrl !== undefined && baseUrl !== serverOf(name)?.baseUrl)
 
-/** The options from the environment. */
 export const environment: Effect.Effect<Options, ConfigError.ConfigError> = environmentWith({})
 
 /**

@@ -59,7 +59,6 @@ export const headersOf = ({ headers, key, profile }: Target): Record<string, str
   ...headers
 })
 
-/** The address of its list of models. */
 export const modelsAddress = ({ baseUrl, profile }: Target): string =>
   endpoint(baseOf({ api: profile.api }, baseUrl), "models")
 

@@ -57,10 +57,7 @@ export const make = Effect.fn("Models.make")(function* (options: Options) {
   const windowed = yield* Listing.makeWindows(options)
   const resolve = spanned(
     "Models.resolve",
-    Effect.fnUntraced(function* (
-      asked: Ref | undefined,
-      settings: RequestSettings = {}
-    ): Effect.fn.Return<ResolvedModel, ModelResolutionError> {
+    Effect.fnUntraced(function* (asked: Ref | undefined, settings: RequestSettings = {}) {
       const ref = asked ?? options.default
       if (ref === undefined) return yield* new ModelNotSelected(defined({ hint: options.defaultHint }))
       const variant = ref.variant === "default" ? undefined : ref.variant
@@ -72,7 +69,6 @@ export const make = Effect.fn("Models.make")(function* (options: Options) {
   return ModelResolver.of({ resolve })
 })
 
-/** The resolver of `make` as a layer. */
 export const layerOptions = (options: Options): Layer.Layer<ModelResolver> => Layer.effect(ModelResolver, make(options))
 
 /** The resolver for the environment; without any key the offline model is the default. */

@@ -20,7 +20,6 @@ export const notice =
   "no model is configured: the offline model answers, which is a fixed program and not a language model " +
   `(${howToConfigure}, or name a model with DAYBOOK_MODEL)`
 
-/** Whether a reference is the offline model. */
 export const isOffline = (model: { readonly providerID: string }): boolean => model.providerID === ref.providerID
 
 const introduction = "This is Daybook's offline model, a fixed program and not a language model."

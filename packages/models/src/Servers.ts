@@ -11,7 +11,6 @@ export interface Server extends Pick<Profile, "name" | "api" | "keys"> {
   readonly model: string
 }
 
-/** The profile of a provider's name, if it is known. */
 export const knownAs = (provider: string): Profile | undefined =>
   Object.hasOwn(profiles, provider) ? profiles[provider] : undefined
 
@@ -21,7 +20,6 @@ export const servers: ReadonlyArray<Server> = Object.entries(profiles).flatMap(
     baseUrl === undefined || model === undefined ? [] : [{ provider, name, api, baseUrl, keys, model }]
 )
 
-/** The names of all known servers. */
 export const knownNames: ReadonlyArray<string> = Object.keys(profiles).sort()
 
 export const serverOf = (provider: string): Server | undefined => servers.find((one) => one.provider === provider)

@@ -48,7 +48,6 @@ export interface Background {
     text: string,
     options?: { readonly end?: boolean }
   ) => Effect.Effect<void, CommandNotFound>
-  /** Stops the command. */
   readonly stop: (handle: string) => Effect.Effect<void, CommandNotFound>
 }
 

@@ -1,5 +1,5 @@
 /** The checkpoints of an open shell, on request and before changes of files. Spec: SL-150, SL-163..SL-167. */
-import { Effect, Either, type Scope } from "effect"
+import { Effect, Either } from "effect"
 import { type Grammar, readCommandLine, type SimpleCommand } from "@daybook/core/permission/CommandLine"
 import type { CheckpointSettings } from "./ShellOptions.ts"
 import * as Checkpoints from "./checkpoint/Checkpoints.ts"
@@ -61,7 +61,6 @@ const unsupported = Effect.fail(
   })
 )
 
-/** A shell without checkpoints. */
 const none: ShellCheckpoints = {
   before: () => Effect.succeed(undefined),
   create: () => unsupported,
@@ -77,7 +76,7 @@ const longestCommand = 160
 export const make = Effect.fnUntraced(function* (
   settings: CheckpointSettings | undefined,
   { id, recording, redact, transport }: Parts
-): Effect.fn.Return<ShellCheckpoints, never, Scope.Scope> {
+) {
   if (settings === undefined) return none
   const checkpoints = yield* Checkpoints.make(transport, settings.place, redact)
   // A command of this shell may have given another meaning to the names of readers.

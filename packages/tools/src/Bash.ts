@@ -57,7 +57,6 @@ const entered = (line: CommandLine, cwd: string): string | undefined => {
   return isPlain && name?.text === "cd" && target?.fixed === true ? path.resolve(cwd, target.text) : undefined
 }
 
-/** The line that enters a folder. */
 const entering = (folder: string): string => `cd '${folder.replaceAll("'", `'\\''`)}'`
 
 // Keeps the beginning and the end of a long output in bounded memory.
@@ -367,7 +366,6 @@ export const makeBash = Effect.fnUntraced(function* (options: { readonly outputB
   const grants = yield* Granted
   const sandbox = yield* Sandbox
   const runner = yield* CommandRunner
-  /** The live shells for an agent that has one. */
   const liveFor = ({ bash }: Agent) => (bash === "live" ? runner.live : undefined)
   return define(BashTool, {
     render,

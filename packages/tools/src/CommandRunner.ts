@@ -25,7 +25,6 @@ export interface CommandRequest {
   readonly changes: boolean
 }
 
-/** How a command ended. */
 export interface CommandEnd {
   readonly code: number | null
   readonly signal: string | null

@@ -39,7 +39,6 @@ const nearNote = (near: Replaced["near"]): string =>
 
 const toCrlf = (text: string) => text.replaceAll(/\r?\n/g, "\r\n")
 
-/** What a replacement makes of a content. */
 export interface Replaced {
   readonly content: string
   readonly replacements: number

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
-import { Effect, Option, type Scope } from "effect"
+import { Effect, Option } from "effect"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
 import { tryFile, type Target, type WritableTarget } from "@daybook/core/workspace/FileFailure"
 import type { LocationFiles } from "@daybook/core/workspace/LocationFiles"
@@ -91,7 +91,7 @@ export const writeAtomically = Effect.fn("AtomicWrite.write")(function* (
   files: LocationFiles["Type"],
   target: WritableTarget,
   content: Uint8Array
-): Effect.fn.Return<void, ToolFailure, Scope.Scope> {
+) {
   const name = target.resource
   const at = yield* files.hold(path.dirname(target.real), name)
   const temporary = at(`.${randomUUID()}.tmp`)

@@ -47,7 +47,6 @@ const plainOf = (text: string, near: Nearness): Plain => {
   return { text: characters.join(""), starts }
 }
 
-/** A line in plain characters. */
 export const plainLine = (line: string, near: Nearness): string =>
   near === "characters" ? plainOf(line, near).text.trimEnd() : plainOf(`${line}\n`, near).text.slice(0, -1)
 

@@ -148,7 +148,6 @@ export const readSchema = (path: string): Effect.Effect<OutputFormat, UsageError
     return { schema }
   })
 
-/** Reads `PATTERN=on` or `PATTERN=off`. */
 export const parseTool = (given: string): Effect.Effect<readonly [pattern: string, on: boolean], string> => {
   const [, pattern = "", word] = /^([^=]+)=(on|off)$/.exec(given) ?? []
   return word === undefined ? Effect.fail("PATTERN=on or PATTERN=off") : Effect.succeed([pattern, word === "on"])

@@ -1,20 +1,17 @@
 /** Resolves a typed reference to a session or to a message of it. Spec: CL-10, CL-11, CL-210 in specs/cli.md. */
 import { Effect, Either, Option, Schema } from "effect"
 import { Address } from "@daybook/log/domain/Address"
-import { type MessageID, SessionID } from "@daybook/log/domain/Identifiers"
-import type { Session } from "@daybook/log/domain/Message"
+import { SessionID } from "@daybook/log/domain/Identifiers"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { oneLine } from "../render/Plain.ts"
 import { sessionTable } from "../render/SessionLine.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
+import * as Folder from "./Folder.ts"
 import * as Breadcrumb from "../terminal/Breadcrumb.ts"
 import * as Question from "../terminal/Question.ts"
 
 /** The message of the reference; several are an error that lists them. */
-export const resolveMessage = Effect.fn("MessageReference.resolve")(function* (
-  sessionID: SessionID,
-  text: string
-): Effect.fn.Return<MessageID, NotFound | UsageError | Effect.Effect.Error<ReturnType<Find>>, SessionStore> {
+export const resolveMessage = Effect.fn("MessageReference.resolve")(function* (sessionID: SessionID, text: string) {
   if (text.trim() === "") return yield* new UsageError({ message: "a message is an id or a label; got an empty text" })
   const [found, ...others] = yield* (yield* SessionStore).find(sessionID, text)
   const given = oneLine(text)
@@ -29,8 +26,6 @@ export const resolveMessage = Effect.fn("MessageReference.resolve")(function* (
   }
   return found
 })
-
-type Find = SessionStore["Type"]["find"]
 
 /** A typed reference: text that starts with `ses_` is an id, any other is a title or a socket name. */
 export type Reference =
@@ -161,6 +156,14 @@ export const resolve = Effect.fn("SessionReference.resolve")(function* (text: st
   return last ?? (yield* new NotFound({ message: "there are no sessions yet; daybook prompt starts one" }))
 })
 
+/** The session for a reading verb in the current folder. */
+export const resolveHere = (text: string | undefined) =>
+  Effect.flatMap(Folder.current, (directory) => resolve(text, directory))
+
+/** What help says of a session that need not be named. */
+export const lastUsed =
+  "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere."
+
 /** The session of this terminal, if it was prompted in this folder and still exists. */
 const ofTerminal = Effect.fnUntraced(function* (directory: string) {
   const crumb = yield* Breadcrumb.last
@@ -183,13 +186,7 @@ const ofFolder = Effect.fnUntraced(function* (directory: string) {
 })
 
 /** The most recent session of this terminal, else of this folder. Spec: CL-260. */
-export const recent = Effect.fn("RecentSession.recent")(function* (
-  directory: string
-): Effect.fn.Return<
-  Session,
-  NotFound | Effect.Effect.Error<ReturnType<typeof ofTerminal>> | Effect.Effect.Error<ReturnType<typeof ofFolder>>,
-  SessionStore
-> {
+export const recent = Effect.fn("RecentSession.recent")(function* (directory: string) {
   const found = (yield* ofTerminal(directory)) ?? (yield* ofFolder(directory))
   if (found !== undefined) return found
   return yield* new NotFound({

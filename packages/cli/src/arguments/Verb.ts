@@ -61,7 +61,6 @@ export const verb = <const F extends Fields>({
   }
 }
 
-/** Makes a verb that only has actions. */
 export const group = (described: Described & { readonly actions: ReadonlyArray<Verb> }): Verb => ({
   ...described,
   flags: [],

@@ -3,37 +3,33 @@ import { Effect } from "effect"
 import type { PendingQuestion } from "@daybook/core/domain/Question"
 import { Sessions } from "@daybook/core/session/Sessions"
 import * as Flags from "../arguments/Flags.ts"
-import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import { verb } from "../arguments/Verb.ts"
+import { type FieldValues, verb } from "../arguments/Verb.ts"
 import { withSessions, sessionWord } from "../host/Runtime.ts"
-import { jsonLine } from "../render/Plain.ts"
 import { answerOf, pendingText } from "../terminal/QuestionPrompt.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
-import { Output } from "../terminal/Output.ts"
+import { Output, writeJson } from "../terminal/Output.ts"
 
-const dismiss = Flags.toggle("dismiss", "refuse to answer: the run that asked stops")
-
-interface Options {
-  readonly session: string
-  readonly words: ReadonlyArray<string>
-  readonly dismiss: boolean
-  readonly json: boolean
+const given = {
+  session: sessionWord,
+  words: Flags.many("TEXT"),
+  dismiss: Flags.toggle("dismiss", "refuse to answer: the run that asked stops"),
+  json: Flags.json
 }
 
 /** One word per question; for a single question, all words are its answer. */
 const answersOf = ({ questions }: PendingQuestion, words: ReadonlyArray<string>) =>
   questions.length === 1 ? [words.join(" ")] : words
 
-const run = Effect.fn("Command.answer")(function* ({ dismiss, json, session, words }: Options) {
+const run = Effect.fn("Command.answer")(function* ({ dismiss, json, session, words }: FieldValues<typeof given>) {
   const output = yield* Output
   const sessions = yield* Sessions
   if (dismiss && words.length > 0) return yield* new UsageError({ message: "--dismiss takes no answer" })
-  const { id } = yield* SessionReference.resolve(session, yield* Folder.current)
+  const { id } = yield* SessionReference.resolveHere(session)
   const waiting = yield* sessions.questions(id)
   if (!dismiss && words.length === 0) {
     for (const call of waiting) {
-      yield* output.write(json ? `${jsonLine(call, output.terminal)}\n` : pendingText(call))
+      yield* json ? writeJson(call) : output.write(pendingText(call))
     }
     if (waiting.length === 0) yield* output.note(`${id} asks nothing\n`)
     return
@@ -62,12 +58,12 @@ export const answer = verb({
       "option, numbers with commas select several. A model asks only while its session runs and someone can answer: on a " +
       "terminal, over HTTP, in Discord, or with DAYBOOK_QUESTIONS=1."
   ],
-  given: { session: sessionWord, words: Flags.many("TEXT"), dismiss, json: Flags.json },
+  given,
   examples: [
     ["daybook answer fix", "lists the questions of the session called fix"],
     ["daybook answer fix 2", "chooses the second option"],
     ['daybook answer fix "Use SQLite." 1,3', "answers two questions: one in words, one with two options"]
   ],
   overServer: true,
-  run: (given) => withSessions(run(given))
+  run: (values) => withSessions(run(values))
 })

@@ -7,30 +7,23 @@ import * as Backup from "@daybook/log/maintenance/Backup"
 import * as Flags from "../arguments/Flags.ts"
 import { verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
-import { jsonLine, oneLine } from "../render/Plain.ts"
-import { Interrupted, NotFound, UsageError } from "../support/Errors.ts"
+import { oneLine } from "../render/Plain.ts"
+import { many } from "../support/Amounts.ts"
+import { NotFound, UsageError } from "../support/Errors.ts"
 import * as Signal from "../support/Signal.ts"
-import { Output } from "../terminal/Output.ts"
+import { Output, reporting, writeJson } from "../terminal/Output.ts"
 
 const megabytes = (bytes: number): string => `${(bytes / 1_000_000).toFixed(1)} MB`
 
 /** Reports on a terminal how much is copied. */
-const reporting = Effect.gen(function* () {
-  const output = yield* Output
+const progress = Effect.gen(function* () {
   let at = { copied: 0, total: 0 }
-  const say = Effect.suspend(() => output.note(`${megabytes(at.copied)} of ${megabytes(at.total)} copied\n`))
-  if (process.stderr.isTTY === true) yield* Effect.forkScoped(Effect.forever(Effect.delay(say, "2 seconds")))
+  yield* reporting("2 seconds", () => `${megabytes(at.copied)} of ${megabytes(at.total)} copied`)
   const onProgress: Backup.OnProgress = (copied, total) => (at = { copied, total })
   return onProgress
 })
 
-/** Ends the work at the first signal, after it has removed its incomplete file. */
-const untilSignal = <A, E, R>(work: Effect.Effect<A, E, R>) =>
-  Effect.scoped(
-    Effect.flatMap(Signal.first, (signal) =>
-      Effect.raceFirst(work, Effect.zipRight(signal, new Interrupted({ message: "interrupted; nothing was changed" })))
-    )
-  )
+const untilSignal = Signal.stopping("interrupted; nothing was changed")
 
 const missing = (error: Backup.BackupFailed): Backup.BackupFailed | NotFound =>
   error.reason === "not-found" ? new NotFound({ message: error.message }) : error
@@ -46,14 +39,12 @@ const copy = Effect.fn("Command.backup")(
     const output = yield* Output
     const { bytes, digest, file, position, sessions } = yield* Backup.backup({
       ...options,
-      onProgress: yield* reporting
+      onProgress: yield* progress
     })
     const verified = options.verify ? ", verified" : ""
-    yield* output.write(
-      options.json
-        ? `${jsonLine({ file, bytes, sessions, position, digest, verified: options.verify }, output.terminal)}\n`
-        : `${oneLine(file, 400)}: ${sessions} session${sessions === 1 ? "" : "s"}, ${megabytes(bytes)}${verified}\n`
-    )
+    yield* options.json
+      ? writeJson({ file, bytes, sessions, position, digest, verified: options.verify })
+      : output.write(`${oneLine(file, 400)}: ${many(sessions, "session")}, ${megabytes(bytes)}${verified}\n`)
     const snapshots = Snapshots.folderBeside(options.database)
     if (existsSync(snapshots))
       yield* output.note(
@@ -70,14 +61,12 @@ const putBack = Effect.fn("Command.restore")(
     const output = yield* Output
     const { aside, database, digest, position, sessions } = yield* Backup.restore({
       ...options,
-      onProgress: yield* reporting
+      onProgress: yield* progress
     })
     const kept = aside === undefined ? "" : `; the replaced one is ${oneLine(aside, 400)}`
-    yield* output.write(
-      options.json
-        ? `${jsonLine({ database, sessions, position, digest, aside }, output.terminal)}\n`
-        : `${oneLine(database, 400)}: ${sessions} session${sessions === 1 ? "" : "s"}${kept}\n`
-    )
+    yield* options.json
+      ? writeJson({ database, sessions, position, digest, aside })
+      : output.write(`${oneLine(database, 400)}: ${many(sessions, "session")}${kept}\n`)
   },
   Effect.scoped,
   untilSignal,

@@ -5,14 +5,14 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Estimated, Usage, Budget } from "@daybook/log/domain/Values"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
-import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import { verb } from "../arguments/Verb.ts"
+import { type FieldValues, verb } from "../arguments/Verb.ts"
 import { Remote } from "../host/Remote.ts"
 import { configuration, withConfigured, withReader } from "../host/Runtime.ts"
-import { columns, jsonLine } from "../render/Plain.ts"
+import { columns } from "../render/Plain.ts"
+import { thousands } from "../support/Amounts.ts"
 import { UsageError } from "../support/Errors.ts"
-import { Output } from "../terminal/Output.ts"
+import { Output, writeJson } from "../terminal/Output.ts"
 
 /** A session's spending: its own, and with its children. */
 interface Spending {
@@ -25,7 +25,6 @@ interface Spending {
 }
 
 const dollars = (value: number): string => `$${value.toFixed(4)}`
-const whole = (value: number): string => String(value).replaceAll(/\B(?=(\d{3})+$)/g, ",")
 
 /** Input plus output tokens, as budgets count them. */
 const tokensOf = ({ tokens }: Usage): number => tokens.input + tokens.output
@@ -33,7 +32,7 @@ const tokensOf = ({ tokens }: Usage): number => tokens.input + tokens.output
 /** A table of the spending, the limit, and the rest. */
 export const budgetText = ({ estimated, limit, own, total }: Spending): string => {
   const row = (what: string, cost: string, tokens: string) => [what, cost.padStart(12), tokens.padStart(14)]
-  const spent = (what: string, usage: Usage) => row(what, dollars(usage.cost), whole(tokensOf(usage)))
+  const spent = (what: string, usage: Usage) => row(what, dollars(usage.cost), thousands(tokensOf(usage)))
   const { cost, tokens } = limit?.budget ?? {}
   const left = (allowed: number | undefined, used: number, show: (value: number) => string) =>
     allowed === undefined ? "-" : show(Math.max(0, allowed - used))
@@ -41,38 +40,33 @@ export const budgetText = ({ estimated, limit, own, total }: Spending): string =
     row("", "cost", "tokens"),
     spent("itself", own),
     spent("with children", total),
-    ...(estimated.tokens === 0 ? [] : [row("  of it estimated", dollars(estimated.cost), whole(estimated.tokens))]),
+    ...(estimated.tokens === 0 ? [] : [row("  of it estimated", dollars(estimated.cost), thousands(estimated.tokens))]),
     row(
       limit?.from === "configuration" ? "limit (configured)" : "limit",
       cost === undefined ? "none" : dollars(cost),
-      tokens === undefined ? "none" : whole(tokens)
+      tokens === undefined ? "none" : thousands(tokens)
     ),
-    row("left", left(cost, total.cost, dollars), left(tokens, tokensOf(total), whole))
+    row("left", left(cost, total.cost, dollars), left(tokens, tokensOf(total), thousands))
   ])
 }
 
-const cost = Flags.value("cost", "USD", "limit the cost to this many US dollars", (given) => {
-  const amount = /^\d+(?:\.\d+)?$/.test(given) ? Number(given) : Number.NaN
-  return Number.isFinite(amount) ? Effect.succeed(amount) : Effect.fail("US dollars, such as 2.50")
-})
-const tokens = Flags.integer("tokens", "N", "limit input and output to N tokens", 0)
-const none = Flags.toggle("none", "remove all limits, including the configured one")
-
-interface BudgetRequest {
-  readonly session: string | undefined
-  readonly cost: number | undefined
-  readonly tokens: number | undefined
-  readonly none: boolean
-  readonly json: boolean
+const given = {
+  session: Flags.optional("SESSION"),
+  cost: Flags.value("cost", "USD", "limit the cost to this many US dollars", (text) => {
+    const amount = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Number.NaN
+    return Number.isFinite(amount) ? Effect.succeed(amount) : Effect.fail("US dollars, such as 2.50")
+  }),
+  tokens: Flags.integer("tokens", "N", "limit input and output to N tokens", 0),
+  none: Flags.toggle("none", "remove all limits, including the configured one"),
+  json: Flags.json
 }
 
-const resolve = ({ session }: BudgetRequest) =>
-  Effect.flatMap(Folder.current, (directory) => SessionReference.resolve(session, directory))
+type BudgetRequest = FieldValues<typeof given>
 
 /** Changes only the limits that are given. */
 const set = Effect.fn("Command.budget.set")(function* (wanted: BudgetRequest) {
   const sessions = yield* Sessions
-  const { budget = {}, id } = yield* resolve(wanted)
+  const { budget = {}, id } = yield* SessionReference.resolveHere(wanted.session)
   const next: Budget = {
     ...(wanted.none ? {} : budget),
     ...(wanted.cost === undefined ? {} : { cost: wanted.cost }),
@@ -91,9 +85,8 @@ const configuredFor = (sessionID: SessionID) =>
 
 /** The session's own limit; without one and without a parent, the configured limit. */
 const show = Effect.fn("Command.budget.show")(function* (wanted: BudgetRequest) {
-  const output = yield* Output
   const store = yield* SessionStore
-  const session = yield* resolve(wanted)
+  const session = yield* SessionReference.resolveHere(wanted.session)
   const configured = session.parentID === undefined ? (yield* configuredFor(session.id)).budget : undefined
   const limit: Spending["limit"] =
     session.budget !== undefined
@@ -107,9 +100,7 @@ const show = Effect.fn("Command.budget.show")(function* (wanted: BudgetRequest) 
     estimated: yield* store.treeEstimated(session.id),
     limit
   }
-  yield* output.write(
-    wanted.json ? `${jsonLine({ sessionID: session.id, ...spending }, output.terminal)}\n` : budgetText(spending)
-  )
+  yield* wanted.json ? writeJson({ sessionID: session.id, ...spending }) : (yield* Output).write(budgetText(spending))
 })
 
 const run = (wanted: BudgetRequest) =>
@@ -128,12 +119,12 @@ export const budget = verb({
   summary: "show what a session spent and may spend, or limit it",
   words: "[SESSION]",
   details: [
-    "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere. " +
+    `${SessionReference.lastUsed} ` +
       "The spending of the session's children and compactions counts. At its limit a session stops before the next " +
       "request and reports it; with a higher limit, daybook resume continues. A session without a limit of its own has the " +
       "configured one."
   ],
-  given: { session: Flags.optional("SESSION"), cost, tokens, none, json: Flags.json },
+  given,
   examples: [
     ["daybook budget fix", "shows what the session called fix spent"],
     ["daybook budget fix --cost 2.50", "limits it to 2.50 dollars in all, including its children"]

@@ -6,12 +6,12 @@ import type { FramedTool } from "@daybook/core/request/RequestFrame"
 import { Sessions } from "@daybook/core/session/Sessions"
 import { modelText } from "@daybook/log/domain/Values"
 import * as Flags from "../arguments/Flags.ts"
-import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import { verb } from "../arguments/Verb.ts"
+import { type FieldValues, verb } from "../arguments/Verb.ts"
 import { Remote, type Server } from "../host/Remote.ts"
 import { withConfigured, withReader, withSessions } from "../host/Runtime.ts"
 import { bytes, columns, jsonLine, oneLine, visible } from "../render/Plain.ts"
+import { thousands } from "../support/Amounts.ts"
 import { Output } from "../terminal/Output.ts"
 
 /** A request and the model's context window. */
@@ -25,8 +25,7 @@ type Message = ShownRequest["messages"][number]
 type Part = Exclude<Message["content"], string>[number]
 type FilePart = Extract<Part, { readonly type: "file" }>
 
-const count = (value: number): string => String(value).replaceAll(/\B(?=(\d{3})+$)/g, ",")
-const tokens = (value: number): string => `${count(value)} ${value === 1 ? "token" : "tokens"}`
+const tokens = (value: number): string => `${thousands(value)} ${value === 1 ? "token" : "tokens"}`
 
 /** Bytes of a file's data in any encoding; undefined for a file at a URL. */
 const sizeOf = (data: FilePart["data"]): number | undefined => {
@@ -48,7 +47,7 @@ const text = (value: unknown): string =>
 /** Names provider data that is sent back unchanged (signatures, encrypted reasoning) by its length. */
 const native = ({ options }: Part): string => {
   const size = options === undefined ? 2 : JSON.stringify(options).length
-  return size <= 2 ? "" : `\n[with ${count(size)} characters of ${Object.keys(options ?? {}).join(", ")}'s own]`
+  return size <= 2 ? "" : `\n[with ${thousands(size)} characters of ${Object.keys(options ?? {}).join(", ")}'s own]`
 }
 
 const partText = (part: Part): string => {
@@ -81,9 +80,9 @@ const toolText = ({ description, name, parameters }: FramedTool, size: number): 
 /** The estimated tokens, and the room left in the window. */
 const room = ({ request, window }: RequestView): string => {
   const { total } = request.estimate
-  if (window === undefined) return `${count(total)} estimated`
+  if (window === undefined) return `${thousands(total)} estimated`
   const left = window - total
-  return `${count(total)} estimated, ${left < 0 ? `${count(-left)} more than` : `${count(left)} left of`} the model's ${count(window)}`
+  return `${thousands(total)} estimated, ${left < 0 ? `${thousands(-left)} more than` : `${thousands(left)} left of`} the model's ${thousands(window)}`
 }
 
 const head = (shown: RequestView): string => {
@@ -113,7 +112,6 @@ export function* requestText(shown: RequestView, terminal: boolean): Generator<s
   }
 }
 
-/** The first words of a message, for the table. */
 const firstWords = (message: Message): string => {
   if (typeof message.content === "string") return oneLine(message.content, 60)
   const words = message.content.map((part): string => {
@@ -134,7 +132,7 @@ const firstWords = (message: Message): string => {
 
 export const sizeTable = (shown: RequestView): string => {
   const { estimate, frame, messages } = shown.request
-  const row = (size: number | undefined, what: string, words = "") => [count(size ?? 0).padStart(9), what, words]
+  const row = (size: number | undefined, what: string, words = "") => [thousands(size ?? 0).padStart(9), what, words]
   return columns([
     ...frame.system.map((words, at) => row(estimate.perSystem[at], `system ${at + 1}`, oneLine(words, 60))),
     ...frame.tools.map(({ name }, at) => row(estimate.perTool[at], "tool", name)),
@@ -173,15 +171,14 @@ export const requestJson = ({ request, window }: RequestView, terminal: boolean)
   )
 }
 
-const at = Flags.integer(
-  "at",
-  "SEQ",
-  "the request of the turn that event SEQ belongs to, or of the last turn before it",
-  0
-)
-const sizes = Flags.toggle("tokens", "only the table of sizes")
+const given = {
+  session: Flags.optional("SESSION"),
+  at: Flags.integer("at", "SEQ", "the request of the turn that event SEQ belongs to, or of the last turn before it", 0),
+  tokens: Flags.toggle("tokens", "only the table of sizes"),
+  json: Flags.json
+}
 
-type Options = { readonly session: string | undefined; readonly tokens: boolean; readonly json: boolean }
+type Options = FieldValues<typeof given>
 
 const print = Effect.fnUntraced(function* (
   { json, tokens }: Options,
@@ -197,22 +194,23 @@ const print = Effect.fnUntraced(function* (
 
 /** An earlier turn, from the log alone. */
 const runAt = Effect.fn("Command.context.at")(function* (options: Options, seq: number) {
-  const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
+  const session = yield* SessionReference.resolveHere(options.session)
   yield* print(options, yield* shownAt(session.id, seq), undefined)
 })
 
 /** The next turn, as the runtime would make it. */
 const runNext = Effect.fn("Command.context.next")(function* (options: Options) {
   const sessions = yield* Sessions
-  const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
+  const session = yield* SessionReference.resolveHere(options.session)
   const request = yield* sessions.request({ sessionID: session.id })
   const { info } = yield* (yield* ModelResolver).resolve(request.model)
   yield* print(options, request, info.contextTokens > 0 ? info.contextTokens : undefined)
 })
 
 /** Either turn, as a server shows it. */
-const runOver = Effect.fn("Command.context.over")(function* (server: Server, options: Options, at: number | undefined) {
-  const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
+const runOver = Effect.fn("Command.context.over")(function* (server: Server, options: Options) {
+  const { at } = options
+  const session = yield* SessionReference.resolveHere(options.session)
   const request = yield* (yield* Sessions).request({ sessionID: session.id, at })
   const { limits } = yield* Effect.promise(() => import("../host/RemoteHost.ts"))
   yield* print(options, request, at === undefined ? (yield* limits(server, session.id)).contextTokens : undefined)
@@ -223,25 +221,23 @@ export const context = verb({
   summary: "show the next request to the model, or an earlier one",
   words: "[SESSION]",
   details: [
-    "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere. " +
+    `${SessionReference.lastUsed} ` +
       "It prints the whole request as it would be sent: system texts, tools, messages with their calls and results, each " +
       "with its estimated tokens. Nothing is written, no model is called, and no MCP server is started, so MCP tools are " +
       "not listed.",
     "With --at it prints the request of an earlier turn, from the log alone: no configuration, model or server is needed. " +
       "daybook events prints the sequence numbers."
   ],
-  given: { session: Flags.optional("SESSION"), at, tokens: sizes, json: Flags.json },
+  given,
   examples: [
     ["daybook context | less", "the next request of the last session"],
     ["daybook context fix --tokens", "the size of each part"],
     ["daybook context fix --at 41 --json", "the request of the turn at event 41, as one JSON object"]
   ],
   overServer: true,
-  run: ({ at, json, session, tokens }) => {
-    const options = { session: session, tokens, json }
-    return Effect.flatMap(Remote, (server) => {
-      if (server !== undefined) return withSessions(runOver(server, options, at))
-      return at === undefined ? withConfigured(runNext(options)) : withReader(runAt(options, at))
+  run: (options) =>
+    Effect.flatMap(Remote, (server) => {
+      if (server !== undefined) return withSessions(runOver(server, options))
+      return options.at === undefined ? withConfigured(runNext(options)) : withReader(runAt(options, options.at))
     })
-  }
 })

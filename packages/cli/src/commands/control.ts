@@ -3,23 +3,15 @@ import { Effect } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import { modelText } from "@daybook/log/domain/Values"
 import * as Flags from "../arguments/Flags.ts"
-import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import { verb } from "../arguments/Verb.ts"
+import { type FieldValues, verb } from "../arguments/Verb.ts"
 import { agentNamed, readModel, withConfigured, withSessions, sessionWord } from "../host/Runtime.ts"
 import { UsageError } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
 
-const sessionArgument = Flags.optional("SESSION")
-const whichSession =
-  "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere."
-
-const resolve = (session: string | undefined) =>
-  Effect.flatMap(Folder.current, (directory) => SessionReference.resolve(session, directory))
-
 const runInterrupt = Effect.fn("Command.interrupt")(function* (given: string | undefined) {
   const sessions = yield* Sessions
-  const session = yield* resolve(given)
+  const session = yield* SessionReference.resolveHere(given)
   yield* sessions.interrupt(session.id)
   yield* (yield* Output).note(`${session.id} is not running; its inbox is kept\n`)
 })
@@ -28,28 +20,27 @@ export const interrupt = verb({
   name: "interrupt",
   summary: "stop a session's work, in any process; keep its inbox",
   words: "[SESSION]",
-  details: [whichSession, "It returns when the work has settled. An idle session does not change."],
-  given: { session: sessionArgument },
+  details: [SessionReference.lastUsed, "It returns when the work has settled. An idle session does not change."],
+  given: { session: Flags.optional("SESSION") },
   examples: [["daybook interrupt fix", "stops the turn of the session called fix"]],
   overServer: true,
   run: ({ session }) => withSessions(runInterrupt(session))
 })
 
-const model = Flags.text("model", "P/M", "answer with this model from the next turn on, provider/model")
-const agent = Flags.text("agent", "A", "behave as this agent from the next turn on")
+const switchGiven = {
+  session: Flags.optional("SESSION"),
+  model: Flags.text("model", "P/M", "answer with this model from the next turn on, provider/model"),
+  agent: Flags.text("agent", "A", "behave as this agent from the next turn on")
+}
 
-const runSwitch = Effect.fn("Command.switch")(function* (options: {
-  readonly session: string | undefined
-  readonly model: string | undefined
-  readonly agent: string | undefined
-}) {
+const runSwitch = Effect.fn("Command.switch")(function* (options: FieldValues<typeof switchGiven>) {
   if (options.model === undefined && options.agent === undefined) {
     return yield* new UsageError({ message: "nothing to switch: give --model P/M, --agent A, or both" })
   }
   const sessions = yield* Sessions
   // Everything is checked before anything is changed.
   const model = options.model !== undefined ? yield* readModel(options.model) : undefined
-  const session = yield* resolve(options.session)
+  const session = yield* SessionReference.resolveHere(options.session)
   const agent = options.agent !== undefined ? yield* agentNamed(options.agent, session.location.directory) : undefined
   if (model !== undefined) yield* sessions.switchModel(session.id, model)
   if (agent !== undefined) yield* sessions.switchAgent(session.id, agent)
@@ -61,8 +52,8 @@ export const switchTo = verb({
   name: "switch",
   summary: "give a session another model or agent",
   words: "[SESSION]",
-  details: [whichSession, "A running turn is not affected; the next one uses the new model and agent."],
-  given: { session: sessionArgument, model, agent },
+  details: [SessionReference.lastUsed, "A running turn is not affected; the next one uses the new model and agent."],
+  given: switchGiven,
   examples: [["daybook switch fix --model anthropic/claude-sonnet-5-5", "the next turn is answered by this model"]],
   overServer: true,
   run: (given) => withConfigured(runSwitch(given))
@@ -71,7 +62,7 @@ export const switchTo = verb({
 const runRename = Effect.fn("Command.rename")(function* (reference: string, title: string) {
   if (title.trim() === "") return yield* new UsageError({ message: "the title is empty" })
   const sessions = yield* Sessions
-  const session = yield* resolve(reference)
+  const session = yield* SessionReference.resolveHere(reference)
   yield* sessions.rename(session.id, title)
 })
 

@@ -5,11 +5,11 @@ import * as Flags from "../arguments/Flags.ts"
 import { verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import * as PlaceStore from "../host/PlaceStore.ts"
-import { jsonLine, oneLine } from "../render/Plain.ts"
+import { oneLine } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
 import { CopyIncomplete, UsageError } from "../support/Errors.ts"
 import * as Signal from "../support/Signal.ts"
-import { Output } from "../terminal/Output.ts"
+import { Output, writeJson } from "../terminal/Output.ts"
 
 const run = Effect.fn("Command.copy")(function* (from: string, to: string, json: boolean) {
   const output = yield* Output
@@ -28,7 +28,7 @@ const run = Effect.fn("Command.copy")(function* (from: string, to: string, json:
     totals.events += found.events
     if (found.events > 0) totals.copied += 1
     else totals.same += 1
-    return json ? output.write(`${jsonLine(found, output.terminal)}\n`) : Effect.void
+    return json ? writeJson(found) : Effect.void
   }
   const sides = [yield* Layer.build(PlaceStore.layer(source)), yield* Layer.build(PlaceStore.layer(target))] as const
   yield* Stream.runForEach(Copy.copy(...sides), tell)

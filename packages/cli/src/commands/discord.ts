@@ -14,7 +14,7 @@ import type { Asks } from "@daybook/server"
 import * as HttpServing from "@daybook/server/http/HttpServing"
 import * as AccessToken from "@daybook/server/http/AccessToken"
 import * as Flags from "../arguments/Flags.ts"
-import { verb } from "../arguments/Verb.ts"
+import { type FieldValues, verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import * as ClientAsks from "../host/ClientAsks.ts"
 import * as Host from "../host/Host.ts"
@@ -31,12 +31,17 @@ import * as Logs from "../terminal/Logs.ts"
 // The build defines it.
 declare const DAYBOOK_VERSION: string
 
-interface Request {
-  readonly config: string
-  readonly outbox: string | undefined
-  readonly check: boolean
-  readonly logFormat: "text" | "json"
-  readonly logLevel: "debug" | "info" | "warning" | "error" | "none"
+const given = {
+  config: Flags.text("config", "FILE", "channels, folders and rights (default: discord.yaml)"),
+  outbox: Flags.text("outbox", "FILE", "the bot's own database (default: discord.sqlite in the data folder)"),
+  check: Flags.toggle("check", "check token, intents and permissions, and end"),
+  trust: Flags.trust,
+  logFormat: Flags.choice("log-format", ["text", "json"], "the format of the log on stderr (default: text)"),
+  logLevel: Flags.choice(
+    "log-level",
+    ["debug", "info", "warning", "error", "none"],
+    "the lowest level that is logged (default: warning)"
+  )
 }
 
 const usage = (message: string) => new UsageError({ message })
@@ -109,10 +114,10 @@ const endRuns = Effect.flatMap(Sessions, (sessions) =>
   )
 )
 
-const run = Effect.fn("Command.discord")(function* (request: Request) {
+const run = Effect.fn("Command.discord")(function* (request: FieldValues<typeof given>) {
   const token = process.env["DISCORD_TOKEN"] ?? ""
   if (token === "") return yield* usage("set DISCORD_TOKEN to the bot's token")
-  const settings = yield* settingsOf(request.config)
+  const settings = yield* settingsOf(request.config ?? "discord.yaml")
   const server = yield* Remote
   // A server may have folders that this machine does not have.
   if (server === undefined) yield* withFolders(settings)
@@ -126,7 +131,7 @@ const run = Effect.fn("Command.discord")(function* (request: Request) {
   }
   if (request.check)
     return yield* Effect.provide(checked(settings), discordLayer({ token: bot.token, api, waits: false }))
-  const logged = Logs.layer(request.logFormat, request.logLevel)
+  const logged = Logs.layer(request.logFormat ?? "text", request.logLevel ?? "warning")
   yield* Effect.scoped(
     Effect.gen(function* () {
       const signal = yield* Signal.first
@@ -144,13 +149,6 @@ const run = Effect.fn("Command.discord")(function* (request: Request) {
   ).pipe(withTelemetry, Effect.provide(logged))
 })
 
-const config = Flags.text("config", "FILE", "channels, folders and rights (default: discord.yaml)")
-const outbox = Flags.text("outbox", "FILE", "the bot's own database (default: discord.sqlite in the data folder)")
-const checkOnly = Flags.toggle("check", "check token, intents and permissions, and end")
-const logFormat = Flags.choice("log-format", ["text", "json"], "the format of the log on stderr (default: text)")
-const logLevels = ["debug", "info", "warning", "error", "none"] as const
-const logLevel = Flags.choice("log-level", logLevels, "the lowest level that is logged (default: warning)")
-
 export const discord = verb({
   name: "discord",
   summary: "run the Discord bot",
@@ -164,18 +162,12 @@ export const discord = verb({
       "them itself, on this machine's database. One bot uses an outbox: keep its file, which knows what is posted.",
     "Ctrl-C stops it: the post in hand is finished. It prints ready when Discord knows it."
   ],
-  given: { config, outbox, check: checkOnly, trust: Flags.trust, logFormat, logLevel },
+  given,
   examples: [
     ["DISCORD_TOKEN=... daybook discord --check", "says what is missing before the bot starts"],
     ["DISCORD_TOKEN=... daybook discord --config discord.yaml", "runs the bot and its sessions"],
     ["DISCORD_TOKEN=... daybook --server http://127.0.0.1:4310 discord", "runs the bot for the sessions of a server"]
   ],
   overServer: true,
-  run: (given) =>
-    run({
-      ...given,
-      config: given.config ?? "discord.yaml",
-      logFormat: given.logFormat ?? "text",
-      logLevel: given.logLevel ?? "warning"
-    }).pipe(told(given.trust))
+  run: (request) => run(request).pipe(told(request.trust))
 })

@@ -3,12 +3,12 @@ import { Effect, Either, Option, Schema, Stream } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
-import { verb } from "../arguments/Verb.ts"
+import { type FieldValues, verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import type { Check } from "../host/Checkup.ts"
 import { withSessions } from "../host/Runtime.ts"
 import { failureOf } from "../render/Failure.ts"
-import { jsonLine, oneLine, pad } from "../render/Plain.ts"
+import { oneLine, pad } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
 import {
   DatabaseProblem,
@@ -19,7 +19,7 @@ import {
   type OutputFailed,
   UsageError
 } from "../support/Errors.ts"
-import { Output } from "../terminal/Output.ts"
+import { Output, writeJson } from "../terminal/Output.ts"
 
 const line = (check: Check): string => {
   const fix = check.fix === undefined ? "" : `; ${check.fix}`
@@ -28,25 +28,19 @@ const line = (check: Check): string => {
 
 const Rebuildable = Schema.Union(Schema.Literal("all"), SessionID)
 
-const rebuild = Flags.value(
-  "rebuild",
-  "SESSION",
-  "first rebuild a session's messages and other projections from its events; `all` for every session",
-  (given) => Effect.mapError(Schema.decodeUnknown(Rebuildable)(given), () => "a session's id, or all")
-)
-
-const mcp = Flags.toggle("mcp", "start the configured MCP servers and ask for their tools")
-
-const fix = Flags.toggle(
-  "fix",
-  "restrict the database and Daybook's own folders to their owner, and mend snapshots of files"
-)
-
-type Options = {
-  readonly fix: boolean
-  readonly mcp: boolean
-  readonly json: boolean
-  readonly rebuild: typeof Rebuildable.Type | undefined
+const given = {
+  rebuild: Flags.value(
+    "rebuild",
+    "SESSION",
+    "first rebuild a session's messages and other projections from its events; `all` for every session",
+    (text) => Effect.mapError(Schema.decodeUnknown(Rebuildable)(text), () => "a session's id, or all")
+  ),
+  fix: Flags.toggle(
+    "fix",
+    "restrict the database and Daybook's own folders to their owner, and mend snapshots of files"
+  ),
+  mcp: Flags.toggle("mcp", "start the configured MCP servers and ask for their tools"),
+  json: Flags.json
 }
 
 const about = "database"
@@ -55,7 +49,7 @@ const about = "database"
 const lookAtDatabase = Effect.fnUntraced(function* (
   place: DatabasePath.Place,
   fix: boolean,
-  write: (check: Check) => Effect.Effect<void, OutputClosed | OutputFailed>
+  write: (check: Check) => Effect.Effect<void, OutputClosed | OutputFailed, Output>
 ) {
   const checkup = yield* Effect.promise(() => import("../host/Checkup.ts"))
   const { name, path } = place
@@ -99,7 +93,7 @@ const lookAtDatabase = Effect.fnUntraced(function* (
   return { ...seen, failed: Option.some(error) }
 })
 
-const run = Effect.fn("Command.doctor")(function* ({ fix, json, mcp, rebuild }: Options) {
+const run = Effect.fn("Command.doctor")(function* ({ fix, json, mcp, rebuild }: FieldValues<typeof given>) {
   const output = yield* Output
   const checkup = yield* Effect.promise(() => import("../host/Checkup.ts"))
   if (rebuild !== undefined) {
@@ -109,14 +103,13 @@ const run = Effect.fn("Command.doctor")(function* ({ fix, json, mcp, rebuild }: 
     )
     yield* output.note(`rebuilt: ${many(sessions, "session")} from ${many(events, "event")}\n`)
   }
-  const write = (check: Check) => output.write(json ? `${jsonLine(check, output.terminal)}\n` : line(check))
+  const write = (check: Check) => (json ? writeJson(check) : output.write(line(check)))
   yield* write({ about: "node", verdict: "ok", says: process.version })
   const place = yield* DatabasePath.place
   const { failed, kept, wide, wrong } = yield* lookAtDatabase(place, fix, write)
-  const rehearsal = yield* Effect.promise(() => import("../host/Checkup.ts"))
-  const { checks, settings } = yield* rehearsal.configuration
+  const { checks, settings } = yield* checkup.configuration
   yield* Effect.forEach(checks, write)
-  const met = settings === undefined ? [] : yield* rehearsal.rehearse(yield* Folder.current, settings, mcp)
+  const met = settings === undefined ? [] : yield* checkup.rehearse(yield* Folder.current, settings, mcp)
   yield* Effect.forEach(met, write)
   const asked = yield* Effect.either(checkup.models)
   const models = Either.getOrElse(asked, (error): ReadonlyArray<Check> => [
@@ -155,12 +148,12 @@ export const doctor = verb({
       "is asked for its list of models. The exit code is 6 if the database is not sound, else 1 if the session files cannot " +
       "be written, else 2 if the configuration, its context or a server cannot be used, else 5 if a provider cannot."
   ],
-  given: { rebuild, fix, mcp, json: Flags.json },
+  given,
   examples: [
     ["daybook doctor", "a line per check"],
     ["daybook doctor --mcp", "also starts and checks the MCP servers"],
     ["daybook doctor --fix", "also restricts the database's files to their owner, and mends snapshots"],
     ["daybook doctor --rebuild all", "first rebuilds all messages from the events"]
   ],
-  run: run
+  run
 })

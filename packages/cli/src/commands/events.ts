@@ -3,16 +3,19 @@ import { type Chunk, type Context, Effect, Stream } from "effect"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, type ReplayComplete } from "@daybook/log/log/EventLog"
 import * as Flags from "../arguments/Flags.ts"
-import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import { verb } from "../arguments/Verb.ts"
+import { type FieldValues, verb } from "../arguments/Verb.ts"
 import { withReader } from "../host/Runtime.ts"
 import { eventJson, eventLine } from "../render/EventLine.ts"
 import { NotFound } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
 
-const after = Flags.integer("after", "N", "only events with a sequence number above N (-1: all events)", -1)
-const follow = Flags.toggle("follow", "keep printing new events, also those of other processes")
+const given = {
+  session: Flags.optional("SESSION"),
+  after: Flags.integer("after", "N", "only events with a sequence number above N (-1: all events)", -1),
+  follow: Flags.toggle("follow", "keep printing new events, also those of other processes"),
+  json: Flags.json
+}
 
 const isEvent = (item: SessionEvent | ReplayComplete): item is SessionEvent => item.type !== "replay.complete"
 
@@ -38,15 +41,10 @@ const prunedText = (id: string, floor: number): string =>
   `the events of ${id} up to ${floor} were pruned: give --after ${floor} for those that remain, or put the others back ` +
   "with daybook prune --restore FILE"
 
-const run = Effect.fn("Command.events")(function* (options: {
-  readonly session: string | undefined
-  readonly after: number | undefined
-  readonly follow: boolean
-  readonly json: boolean
-}) {
+const run = Effect.fn("Command.events")(function* (options: FieldValues<typeof given>) {
   const output = yield* Output
   const log = yield* EventLog
-  const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
+  const session = yield* SessionReference.resolveHere(options.session)
   const line = options.json ? (event: SessionEvent) => eventJson(event, output.terminal) : eventLine
   const items = log.tailMarked({ sessionID: session.id, after: options.after })
   yield* (options.follow ? Stream.filter(items, isEvent) : Stream.takeWhile(items, isEvent)).pipe(
@@ -60,15 +58,15 @@ export const events = verb({
   summary: "replay a session's events after a cursor, and follow them",
   words: "[SESSION]",
   details: [
-    "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere. " +
+    `${SessionReference.lastUsed} ` +
       "Every event is printed once, in order. A reader that stops after the event with sequence number N continues with " +
       "--after N and misses none."
   ],
-  given: { session: Flags.optional("SESSION"), after, follow, json: Flags.json },
+  given,
   examples: [
     ["daybook events --json > events.jsonl", "the whole log of the last session, one JSON object per line"],
     ["daybook events fix --after 41 --follow", "events after 41 of the session called fix, and new ones"]
   ],
   overServer: true,
-  run: (given) => withReader(run(given))
+  run: (options) => withReader(run(options))
 })

@@ -5,22 +5,21 @@ import { Chunk, Effect, Option, Schema, Stream } from "effect"
 import * as Document from "@daybook/formats/document/Document"
 import { dialectOf, entryLines, type ExportReport } from "@daybook/formats/export/EntryExport"
 import { threadLines } from "@daybook/formats/export/ThreadExport"
-import type { Message, Session } from "@daybook/log/domain/Message"
+import type { Session } from "@daybook/log/domain/Message"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, type ReadError } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
-import type { StoreError } from "@daybook/log/store/StoreError"
 import * as Redaction from "@daybook/log/support/Redaction"
 import * as Flags from "../arguments/Flags.ts"
-import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import { verb } from "../arguments/Verb.ts"
+import { type FieldValues, verb } from "../arguments/Verb.ts"
 import { withReader, sessionWord } from "../host/Runtime.ts"
 import * as WholeFile from "../host/WholeFile.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
 import { FileProblem, NotFound, type OutputClosed, type OutputFailed, UsageError } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
+import { allMessages } from "./sessions.ts"
 
 const prefix = "session.next."
 
@@ -49,14 +48,10 @@ const reportText = (
   return all.map((line) => `${line}\n`).join("")
 }
 
-interface Request {
-  readonly session: string
+/** Without a file: stdout. */
+type Request = Omit<FieldValues<typeof given>, "out" | "format"> & {
   readonly format: (typeof formats)[number]
-  /** Absent: stdout. */
   readonly file: string | undefined
-  readonly redact: boolean
-  readonly force: boolean
-  readonly json: boolean
 }
 
 /** The session's events up to now. */
@@ -67,18 +62,6 @@ const eventsOf = ({ id: sessionID }: Session): Stream.Stream<SessionEvent, ReadE
         Effect.map(log.read({ sessionID, after }), ({ cursor, events, hasMore }) => [
           Chunk.unsafeFromArray(events.slice()),
           hasMore ? Option.some(cursor) : Option.none<number>()
-        ])
-      )
-    )
-  )
-
-const messagesOf = ({ id: sessionID }: Session): Stream.Stream<Message, StoreError, SessionStore> =>
-  Stream.unwrap(
-    Effect.map(SessionStore, (store) =>
-      Stream.paginateChunkEffect(undefined, (cursor: number | undefined) =>
-        Effect.map(store.messages({ sessionID, cursor, limit: 100 }), (page) => [
-          Chunk.unsafeFromArray(page.items.slice()),
-          page.cursor === undefined ? Option.none<number>() : Option.some(page.cursor)
         ])
       )
     )
@@ -168,30 +151,30 @@ const write = (session: Session, request: Request, redactor: Redaction.Redactor 
   }
   if (format === "fixture") return sendFixture(session, request)
   if (format === "thread") return Effect.zipRight(allEvents(session), sendThread(session, request, redactor))
-  return Effect.as(send(documents[format](session, messagesOf(session), { redactor }), file, force), undefined)
+  return Effect.as(send(documents[format](session, allMessages(session.id), { redactor }), file, force), undefined)
 }
 
 const run = Effect.fn("Command.export")(function* (request: Request) {
   const output = yield* Output
-  const session = yield* SessionReference.resolve(request.session, yield* Folder.current)
+  const session = yield* SessionReference.resolveHere(request.session)
   const redactor = request.redact ? Redaction.make(Redaction.secretsOf(process.env)) : undefined
   const { file, format, json } = request
   const report = yield* write(session, request, redactor)
   const secrets = redactor === undefined ? undefined : Object.fromEntries(redactor.counts)
-  const told = { sessionID: session.id, format, ...(file === undefined ? {} : { file }), ...report }
-  yield* output.note(
-    json
-      ? `${jsonLine({ ...told, ...(secrets === undefined ? {} : { secrets }) }, false)}\n`
-      : reportText(file, report, secrets)
-  )
+  const told = { sessionID: session.id, format, file, ...report }
+  yield* output.note(json ? `${jsonLine({ ...told, secrets }, false)}\n` : reportText(file, report, secrets))
 }, withReader)
 
 const formats = ["entries", "pi", "thread", "jsonl", "markdown", "html", "fixture"] as const
 
-const format = Flags.choice("format", formats, "what to write")
-const out = Flags.text("out", "FILE", "write to this file; - or none is stdout")
-const redact = Flags.toggle("redact", "replace secrets, and say how many")
-const force = Flags.toggle("force", "replace the file if it exists")
+const given = {
+  session: sessionWord,
+  format: Flags.choice("format", formats, "what to write"),
+  out: Flags.text("out", "FILE", "write to this file; - or none is stdout"),
+  redact: Flags.toggle("redact", "replace secrets, and say how many"),
+  force: Flags.toggle("force", "replace the file if it exists"),
+  json: Flags.json
+}
 
 export const exportVerb = verb({
   name: "export",
@@ -204,7 +187,7 @@ export const exportVerb = verb({
     "A session that was imported from the same format is written as its log was, record by record, followed by what was " +
       "done since. What a format cannot hold is listed on stderr, or with --json as a line of JSON there."
   ],
-  given: { session: sessionWord, format, out, redact, force, json: Flags.json },
+  given,
   examples: [
     ["daybook export fix --format markdown", "prints the session called fix"],
     ["daybook export ses_01 --format pi --out fix.jsonl", "writes a log that pi opens"],

@@ -5,24 +5,21 @@ import type { Finding } from "@daybook/files/layout/Errors"
 import type { Exported } from "@daybook/files/ExporterRequests"
 import { verify } from "@daybook/files/verify/Verify"
 import * as Flags from "../arguments/Flags.ts"
-import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { verb } from "../arguments/Verb.ts"
 import { didYouMean } from "../support/Nearest.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import * as PlaceStore from "../host/PlaceStore.ts"
 import { layer, rootOf, shared } from "../host/FilesHost.ts"
-import { jsonLine, oneLine } from "../render/Plain.ts"
+import { oneLine } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
 import { FilesDiffer, UsageError } from "../support/Errors.ts"
 import * as Garbage from "../support/Garbage.ts"
-import { Output } from "../terminal/Output.ts"
+import { Output, reporting, writeJson } from "../terminal/Output.ts"
 import * as Logs from "../terminal/Logs.ts"
 
 export const findingLine = ({ details, kind, path }: Finding): string =>
   `${kind.padEnd(7)}  ${oneLine(path, 400)}  ${oneLine(details, 400)}\n`
-
-export const findingJson = (finding: Finding, terminal: boolean): string => `${jsonLine(finding, terminal)}\n`
 
 /** What `daybook files` can do. */
 type Action = "export" | "verify" | "rebuild"
@@ -35,9 +32,7 @@ interface Request {
 }
 
 const chosen = ({ session }: Request) =>
-  session === undefined
-    ? Effect.succeed(undefined)
-    : Effect.flatMap(Folder.current, (directory) => SessionReference.resolve(session, directory))
+  session === undefined ? Effect.succeed(undefined) : SessionReference.resolveHere(session)
 
 /** Compares the files with the log and writes differences to stdout. */
 const check = Effect.fn("Command.files.verify")(function* (request: Request, root: string) {
@@ -47,7 +42,7 @@ const check = Effect.fn("Command.files.verify")(function* (request: Request, roo
   yield* Stream.runForEach(verify({ root, sessionID: session?.id, shared: yield* shared }), (finding) => {
     if (finding.kind === "pruned") pruned += 1
     else found += 1
-    return output.write(request.json ? findingJson(finding, output.terminal) : findingLine(finding))
+    return request.json ? writeJson(finding) : output.write(findingLine(finding))
   })
   const place = oneLine(root, 400)
   const rest = pruned === 0 ? "" : `; ${many(pruned, "pruned session")} not compared`
@@ -70,22 +65,17 @@ const write = Effect.fn("Command.files.write")(function* (request: Request, root
         : yield* Effect.as(exporter.exportSession(session.id), { sessions: 1 })
   const { left = 0, position, sessions = 0 } = exported
   const told = request.action === "rebuild" ? "compared and repaired" : "brought up to date"
-  yield* output.write(
-    request.json
-      ? `${jsonLine({ root, sessions, position, ...(left > 0 ? { left } : {}) }, output.terminal)}\n`
-      : `${many(sessions, "session")} ${told} at ${oneLine(root, 400)}\n`
-  )
+  yield* request.json
+    ? writeJson({ root, sessions, position, ...(left > 0 ? { left } : {}) })
+    : output.write(`${many(sessions, "session")} ${told} at ${oneLine(root, 400)}\n`)
   if (left > 0)
     return yield* new FilesDiffer({ message: `the files of ${many(left, "session")} were left as they are` })
 })
 
 /** Reports progress on a terminal. */
-const patience = Effect.gen(function* () {
-  if (process.stderr.isTTY !== true) return
-  const output = yield* Output
+const patience = Effect.suspend(() => {
   let seconds = 0
-  const say = Effect.suspend(() => output.note(`still working: ${(seconds += 5)} s\n`))
-  yield* Effect.forkScoped(Effect.forever(Effect.delay(say, "5 seconds")))
+  return reporting("5 seconds", () => `still working: ${(seconds += 5)} s`)
 })
 
 const run = Effect.fn("Command.files")(function* (place: DatabasePath.Place, request: Request) {

@@ -11,22 +11,20 @@ import { importLog, type ImportReport } from "@daybook/formats/import/Import"
 import * as LogSource from "@daybook/formats/import/LogSource"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
-import { verb } from "../arguments/Verb.ts"
+import { type FieldValues, verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import * as PlaceStore from "../host/PlaceStore.ts"
 import { failureOf } from "../render/Failure.ts"
-import { jsonLine, oneLine } from "../render/Plain.ts"
-import { many, sizeText } from "../support/Amounts.ts"
+import { oneLine } from "../render/Plain.ts"
+import { many, sizeText, thousands } from "../support/Amounts.ts"
 import { ImportIncomplete, NotFound } from "../support/Errors.ts"
 import * as Garbage from "../support/Garbage.ts"
 import * as Signal from "../support/Signal.ts"
-import { Output } from "../terminal/Output.ts"
+import { Output, writeJson } from "../terminal/Output.ts"
 
 interface Source {
   readonly path: string
   readonly bytes: number
-  /** Milliseconds since the epoch. */
-  readonly modified: number
 }
 
 /** The folders where the tools keep their logs. */
@@ -47,10 +45,7 @@ const isLog = (name: string): boolean => /\.jsonl$|^rollout-.*\.json(?:l\.zst)?$
 const isCopy = (path: string, paths: ReadonlySet<string>): boolean =>
   path.endsWith(".zst") && paths.has(path.slice(0, -".zst".length))
 
-const sourceOf = async (path: string): Promise<Source> => {
-  const { mtimeMs, size } = await stat(path)
-  return { path, bytes: size, modified: mtimeMs }
-}
+const sourceOf = async (path: string): Promise<Source> => ({ path, bytes: (await stat(path)).size })
 
 /** The logs below a folder, by path. Symbolic links are not followed. */
 const below = async (folder: string): Promise<ReadonlyArray<Source>> => {
@@ -80,14 +75,8 @@ const matching = async (pattern: string): Promise<ReadonlyArray<Source>> => {
   return sources
 }
 
-const exists = (path: string) =>
-  stat(path).then(
-    (found) => found,
-    () => undefined
-  )
-
 const found = async (path: string): Promise<ReadonlyArray<Source> | undefined> => {
-  const given = await exists(path)
+  const given = await stat(path).catch(() => undefined)
   if (given?.isDirectory() === true) return below(resolve(path))
   if (given !== undefined) return [await sourceOf(resolve(path))]
   return Glob.isGlob(path) ? matching(path) : undefined
@@ -122,8 +111,6 @@ const verbs: Readonly<Record<ImportReport["status"], string>> = {
   unchanged: "unchanged"
 }
 
-const count = (number: number): string => number.toLocaleString("en-GB")
-
 const moneyText = (cost: number): string => (cost === 0 ? "" : `, $${cost.toFixed(cost < 0.1 ? 4 : 2)}`)
 
 /** One line for a log, then one for each problem. */
@@ -140,8 +127,8 @@ const reportText = (path: string, report: ImportReport, dryRun: boolean): string
   const did = dryRun ? "would be" : verbs[report.status]
   const what = report.status === "grown" || report.status === "continued" ? `${added} of ${records}` : `${records}`
   const named = title === undefined ? "" : ` "${oneLine(title, 60)}"`
-  const read = count(usage.input + usage.cacheRead + usage.cacheWrite)
-  const tokens = `${read} tokens in, ${count(usage.output)} out${moneyText(usage.cost)}`
+  const read = thousands(usage.input + usage.cacheRead + usage.cacheWrite)
+  const tokens = `${read} tokens in, ${thousands(usage.output)} out${moneyText(usage.cost)}`
   const lines = [
     `${oneLine(path, 400)}`,
     `  ${did} ${sessionID}${named} from ${report.dialect}: ${what} records (${parts}); ${tokens}`,
@@ -164,14 +151,6 @@ export const barText = (done: number, total: number, path: string): string => {
   const full = Math.round(part * width)
   const bar = `${"#".repeat(full)}${".".repeat(width - full)}`
   return `[${bar}] ${String(Math.floor(part * 100)).padStart(3)} % of ${sizeText(total)}  ${oneLine(path, 60)}`
-}
-
-interface Request {
-  readonly paths: ReadonlyArray<string>
-  readonly dialect: LogSource.Choice
-  readonly dryRun: boolean
-  readonly asNew: boolean
-  readonly json: boolean
 }
 
 /** Milliseconds between two pictures of the bar. */
@@ -197,13 +176,13 @@ const makeBar = Effect.map(Output, (output) => {
 const changed = new Set(["SourceDiffers", "SessionContinued", "ImportDiffers"])
 
 /** What kept a log from being imported, in words and by type. */
-const failed = (path: string, error: unknown, json: boolean, terminal: boolean) => {
+const failed = (path: string, error: unknown, json: boolean) => {
   const { sentence: cause = "it could not be imported" } = failureOf(error)
   const type = typeof error === "object" && error !== null && "_tag" in error ? String(error._tag) : "unknown"
   const sentence = changed.has(type) ? `${cause} (daybook import --as-new)` : cause
   return json
-    ? `${jsonLine({ path, error: { type, message: sentence } }, terminal)}\n`
-    : `${oneLine(path, 400)}\n  not imported: ${oneLine(sentence, 400)}\n`
+    ? writeJson({ path, error: { type, message: sentence } })
+    : Effect.flatMap(Output, ({ write }) => write(`${oneLine(path, 400)}\n  not imported: ${oneLine(sentence, 400)}\n`))
 }
 
 /** The folder of the session, if it is gone. */
@@ -224,7 +203,7 @@ const importAll = Effect.fn("Command.import")(function* (request: Request) {
   for (const { bytes, path } of sources) {
     const before = done
     const outcome = yield* Effect.either(
-      importLog((ends) => LogSource.open(path, request.dialect, ends), {
+      importLog((ends) => LogSource.open(path, request.dialect ?? "auto", ends), {
         directory: homedir(),
         dryRun: request.dryRun,
         asNew: request.asNew,
@@ -236,15 +215,13 @@ const importAll = Effect.fn("Command.import")(function* (request: Request) {
     yield* bar.clear
     if (Either.isLeft(outcome)) {
       failures += 1
-      yield* output.write(failed(path, outcome.left, request.json, output.terminal))
+      yield* failed(path, outcome.left, request.json)
       continue
     }
     const report = outcome.right
-    yield* output.write(
-      request.json
-        ? `${jsonLine({ path, dryRun: request.dryRun, ...report }, output.terminal)}\n`
-        : reportText(path, report, request.dryRun)
-    )
+    yield* request.json
+      ? writeJson({ path, dryRun: request.dryRun, ...report })
+      : output.write(reportText(path, report, request.dryRun))
     const gone = Option.getOrUndefined(yield* missingFolder(report))
     if (gone !== undefined && !request.json)
       yield* output.note(`  its folder ${oneLine(gone, 400)} does not exist; create it to prompt the session\n`)
@@ -256,7 +233,7 @@ const list = Effect.fn("Command.import.list")(function* (json: boolean) {
   const output = yield* Output
   for (const { folder, sources, tool } of yield* known) {
     const bytes = sources.reduce((sum, source) => sum + source.bytes, 0)
-    if (json) yield* output.write(`${jsonLine({ tool, folder, logs: sources.length, bytes }, output.terminal)}\n`)
+    if (json) yield* writeJson({ tool, folder, logs: sources.length, bytes })
     else if (sources.length > 0) yield* output.write(folderText(tool, folder, sources.length, bytes))
   }
   if (!json) yield* output.note("nothing was imported; name a folder or a log to import it\n")
@@ -281,9 +258,15 @@ const existingOr = (otherwise: string) =>
 
 const dialects = ["auto", "xcsh", "pi", "thread", "claude-code", "codex"] as const
 
-const dialect = Flags.choice("dialect", dialects, "the format of the logs (default: auto, by their content)")
-const dryRun = Flags.toggle("dry-run", "read the logs and report, but store nothing")
-const asNew = Flags.toggle("as-new", "import the logs as other sessions beside earlier imports of them")
+const given = {
+  paths: Flags.many("PATH"),
+  dialect: Flags.choice("dialect", dialects, "the format of the logs (default: auto, by their content)"),
+  dryRun: Flags.toggle("dry-run", "read the logs and report, but store nothing"),
+  asNew: Flags.toggle("as-new", "import the logs as other sessions beside earlier imports of them"),
+  json: Flags.json
+}
+
+type Request = FieldValues<typeof given>
 
 export const importVerb = verb({
   name: "import",
@@ -298,11 +281,11 @@ export const importVerb = verb({
     "Damaged parts of a log are skipped and reported with line and byte offset. The exit code is 1 if a log could not be " +
       "imported."
   ],
-  given: { paths: Flags.many("PATH"), dialect, dryRun, asNew, json: Flags.json },
+  given,
   examples: [
     ["daybook import", "lists the logs on this machine"],
     ["daybook import ~/.claude/projects", "imports the sessions of Claude Code"],
     ["daybook import --dry-run session.jsonl", "shows what one log holds"]
   ],
-  run: (given) => run({ ...given, dialect: given.dialect ?? "auto" })
+  run
 })

@@ -5,14 +5,14 @@ import type { Agent } from "@daybook/core/domain/Agent"
 import { modelText } from "@daybook/log/domain/Values"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
-import { verb } from "../arguments/Verb.ts"
+import { type FieldValues, verb } from "../arguments/Verb.ts"
 import { modelTable, serverTable } from "../host/ModelList.ts"
 import { withNoSessions } from "../host/Runtime.ts"
-import { columns, jsonLine, oneLine } from "../render/Plain.ts"
+import { columns, oneLine } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
 import { ModelUnreachable } from "../support/Errors.ts"
 import { standard } from "../support/Stream.ts"
-import { Output } from "../terminal/Output.ts"
+import { Output, writeJson } from "../terminal/Output.ts"
 
 /** Columns: name, mode, model, how commands run, and description. */
 export const agentTable = (agents: ReadonlyArray<Agent>): string =>
@@ -39,9 +39,7 @@ const runAgents = Effect.fn("Command.agents")(function* (directory: string, json
   const output = yield* Output
   const agents = yield* Agents
   const found = yield* agents.list({ directory })
-  yield* output.write(
-    json ? found.map((agent) => `${jsonLine(shown(agent), output.terminal)}\n`).join("") : agentTable(found)
-  )
+  yield* json ? writeJson(...found.map(shown)) : output.write(agentTable(found))
   for (const { details, path } of yield* agents.problems({ directory })) {
     yield* output.note(`${oneLine(path, 400)}: ${oneLine(details, 1_000)}\n`)
   }
@@ -62,20 +60,20 @@ export const agents = verb({
     Effect.flatMap(Folder.given(cwd, "--cwd"), (directory) => withNoSessions(runAgents(directory, json)))
 })
 
-const all = Flags.toggle("all", "also models of providers without a key")
+const modelsGiven = {
+  words: Flags.many("PATTERN"),
+  all: Flags.toggle("all", "also models of providers without a key"),
+  json: Flags.json
+}
 
-type Options = { readonly all: boolean; readonly json: boolean; readonly words: ReadonlyArray<string> }
-
-const runModels = Effect.fn("Command.models")(function* ({ all, json, words }: Options) {
+const runModels = Effect.fn("Command.models")(function* ({ all, json, words }: FieldValues<typeof modelsGiven>) {
   const output = yield* Output
   const { list, matches, servers } = yield* Effect.promise(() => import("../host/ModelList.ts"))
   const { hasProvider, models, silent } = yield* list(all)
   const isWanted = matches(words.flatMap((word) => word.split(/\s+/)))
   const found = models.filter(isWanted)
   const cells = output.terminal ? (standard().stdout.columns() ?? 80) : Infinity
-  yield* output.write(
-    json ? found.map((model) => `${jsonLine(model, output.terminal)}\n`).join("") : modelTable(found, cells)
-  )
+  yield* json ? writeJson(...found) : output.write(modelTable(found, cells))
   if (!hasProvider && !all && !json && words.length === 0) yield* output.write(`\n${serverTable(servers)}`)
   if (found.length === 0) {
     const others = all ? 0 : (yield* list(true)).models.filter(isWanted).length
@@ -102,7 +100,7 @@ export const models = verb({
       "model's name contains. Servers that the catalogue does not know are asked for their lists. Without any key, the " +
       "variables of all providers are listed."
   ],
-  given: { words: Flags.many("PATTERN"), all, json: Flags.json },
+  given: modelsGiven,
   examples: [
     ["daybook models", "every model that can be used now"],
     ["daybook models --all qwen coder", "models of all providers with both words in their names"],

@@ -3,12 +3,12 @@ import { Effect } from "effect"
 import { type PermissionEvent, PermissionStore, type SavedApproval } from "@daybook/core/permission/PermissionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
-import { verb } from "../arguments/Verb.ts"
+import { type FieldValues, verb } from "../arguments/Verb.ts"
 import { withSessions } from "../host/Runtime.ts"
 import { eventJson } from "../render/EventLine.ts"
-import { columns, dateTime, jsonLine, oneLine } from "../render/Plain.ts"
+import { columns, dateTime, oneLine } from "../render/Plain.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
-import { Output } from "../terminal/Output.ts"
+import { Output, writeJson } from "../terminal/Output.ts"
 import * as Question from "../terminal/Question.ts"
 
 const day = (at: number | undefined): string => (at === undefined ? "never" : dateTime(at))
@@ -62,18 +62,16 @@ const described = (event: PermissionEvent): ReadonlyArray<string> => {
 const decisionTable = (events: ReadonlyArray<PermissionEvent>): string =>
   columns(events.map((event) => [dateTime(event.created), event.sessionID, ...described(event)]))
 
-const all = Flags.toggle("all", "all folders, not only this one")
-const yes = Flags.toggle("yes", "do not ask")
-const limit = Flags.integer("limit", "N", "audit: at most the last N decisions (default: 50)", 1)
-
-interface Options {
-  readonly action: string
-  readonly words: ReadonlyArray<string>
-  readonly all: boolean
-  readonly yes: boolean
-  readonly limit: number
-  readonly json: boolean
+const given = {
+  action: Flags.optional("ACTION"),
+  words: Flags.many("WORD"),
+  all: Flags.toggle("all", "all folders, not only this one"),
+  yes: Flags.toggle("yes", "do not ask"),
+  limit: Flags.integer("limit", "N", "audit: at most the last N decisions (default: 50)", 1),
+  json: Flags.json
 }
+
+type Options = FieldValues<typeof given>
 
 /** The approvals that are valid here; with `all`, in every folder. Revoked ones are left out. */
 const valid = Effect.fnUntraced(function* (everywhere: boolean) {
@@ -85,11 +83,7 @@ const valid = Effect.fnUntraced(function* (everywhere: boolean) {
 const list = Effect.fn("Command.permissions.list")(function* ({ all, json }: Options) {
   const output = yield* Output
   const approvals = yield* valid(all)
-  yield* output.write(
-    json
-      ? approvals.map((approval) => `${jsonLine(approval, output.terminal)}\n`).join("")
-      : approvalTable(approvals, all)
-  )
+  yield* json ? writeJson(...approvals) : output.write(approvalTable(approvals, all))
   if (approvals.length === 0) {
     yield* output.note(all ? "no saved approvals\n" : "no saved approvals in this folder\n")
   }
@@ -115,23 +109,21 @@ const revoke = Effect.fn("Command.permissions.revoke")(function* ({ all, json, w
   const chosen = approvals.filter((approval) => words.some((word) => isNamed(word, approval)))
   if (!yes) {
     yield* output.note(approvalTable(chosen, all))
-    const answer = yield* Question.ask(`Revoke ${chosen.length === 1 ? "it" : `these ${chosen.length}`}? [y/N] `)
-    if (answer === undefined) {
-      return yield* new UsageError({ message: "nothing was revoked; give --yes to confirm without a terminal" })
-    }
-    if (!/^y(?:es)?$/i.test(answer.trim())) return yield* new NotFound({ message: "nothing was revoked" })
+    yield* Question.confirm(`Revoke ${chosen.length === 1 ? "it" : `these ${chosen.length}`}?`, {
+      unasked: "nothing was revoked; give --yes to confirm without a terminal",
+      declined: "nothing was revoked"
+    })
   }
   const store = yield* PermissionStore
   const revoked = yield* store.revoke(chosen.map(({ number }) => number))
-  if (json) yield* output.write(revoked.map((approval) => `${jsonLine(approval, output.terminal)}\n`).join(""))
-  else yield* output.note(`revoked: ${revoked.map(({ number }) => number).join(", ")}\n`)
+  yield* json ? writeJson(...revoked) : output.note(`revoked: ${revoked.map(({ number }) => number).join(", ")}\n`)
 })
 
 const audit = Effect.fn("Command.permissions.audit")(function* ({ all, json, limit }: Options) {
   const output = yield* Output
   const store = yield* PermissionStore
   const folder = all ? {} : { folder: yield* Folder.current }
-  const events = yield* store.decisions({ ...folder, limit })
+  const events = yield* store.decisions({ ...folder, limit: limit ?? 50 })
   yield* output.write(
     json ? events.map((event) => `${eventJson(event, output.terminal)}\n`).join("") : decisionTable(events)
   )
@@ -139,7 +131,7 @@ const audit = Effect.fn("Command.permissions.audit")(function* ({ all, json, lim
 })
 
 const run = (options: Options) => {
-  const { action, words } = options
+  const { action = "list", words } = options
   if (action === "revoke") return revoke(options)
   if (words.length > 0) {
     return Effect.fail(new UsageError({ message: `permissions ${oneLine(action, 40)} takes no arguments` }))
@@ -162,12 +154,12 @@ export const permissions = verb({
       "audit shows the last decisions on calls, the oldest first, with the approvals that were saved and used. Rules of " +
       "agents are not listed."
   ],
-  given: { action: Flags.optional("ACTION"), words: Flags.many("WORD"), all, yes, limit, json: Flags.json },
+  given,
   examples: [
     ["daybook permissions", "the saved approvals of this folder"],
     ["daybook permissions revoke 3 7", "revokes two of them"],
     ['daybook permissions revoke "npm test" --yes', "revokes that pattern without asking"],
     ["daybook permissions audit --all --json", "the last decisions in all folders, as JSON"]
   ],
-  run: (given) => withSessions(run({ ...given, action: given.action ?? "list", limit: given.limit ?? 50 }))
+  run: (options) => withSessions(run(options))
 })

@@ -34,65 +34,61 @@ import {
   withNoSessions,
   withReader
 } from "../host/Runtime.ts"
-import { jsonLine, oneLine } from "../render/Plain.ts"
-import { sessionJson, sessionTable } from "../render/SessionLine.ts"
+import { oneLine } from "../render/Plain.ts"
+import { sessionTable } from "../render/SessionLine.ts"
 import { UsageError } from "../support/Errors.ts"
 import * as Breadcrumb from "../terminal/Breadcrumb.ts"
-import { Output } from "../terminal/Output.ts"
+import { Output, writeJson } from "../terminal/Output.ts"
 import * as PromptLine from "../terminal/PromptLine.ts"
 import * as Question from "../terminal/Question.ts"
 
-const session = Flags.text("session", "ID|NAME", "the session; an unknown NAME creates a session with that title")
-const delivery = Flags.choice(
-  "delivery",
-  ["steer", "queue"],
-  "join the running work, or wait until it ends (default: steer)"
-)
-const model = Flags.text("model", "P/M", "use this model, provider/model, from now on")
-const agent = Flags.text("agent", "A", "use this agent from now on")
-const cwd = Flags.text("cwd", "DIR", "the folder of a new session (default: the current one)")
-const id = Flags.value("id", "MSG", "the prompt's id, msg_...; a repeated prompt runs only once", (given) =>
-  Effect.mapError(
-    Schema.decodeUnknown(MessageID)(given),
-    () => "msg_ followed by 1-96 letters, digits, dots, underscores or hyphens"
-  )
-)
-const attach = Flags.repeated("attach", "FILE", "a file or folder to attach; may be repeated", (given) =>
-  given === "" ? Effect.fail("FILE") : Effect.succeed(given)
-)
-const system = Flags.text("system", "TEXT", "privileged text for this prompt, shown directly before it")
-const tools = Flags.repeated(
-  "tools",
-  "PATTERN=on|off",
-  "tools by name pattern (* is any text) for this prompt; the last match decides; may be repeated",
-  PromptWords.parseTool
-)
-const outputSchema = Flags.text(
-  "output-schema",
-  "FILE",
-  "answer as JSON that fits the JSON Schema in FILE; only the value goes to stdout"
-)
-const stdin = Flags.toggle("stdin", "append what is piped in to the words")
-const noRun = Flags.toggle("no-run", "only admit the prompt; daybook resume runs it")
+const promptGiven = {
+  words: Flags.many("TEXT"),
+  delivery: Flags.choice(
+    "delivery",
+    ["steer", "queue"],
+    "join the running work, or wait until it ends (default: steer)"
+  ),
+  model: Flags.text("model", "P/M", "use this model, provider/model, from now on"),
+  agent: Flags.text("agent", "A", "use this agent from now on"),
+  attach: Flags.repeated("attach", "FILE", "a file or folder to attach; may be repeated", (text) =>
+    text === "" ? Effect.fail("FILE") : Effect.succeed(text)
+  ),
+  system: Flags.text("system", "TEXT", "privileged text for this prompt, shown directly before it"),
+  tools: Flags.repeated(
+    "tools",
+    "PATTERN=on|off",
+    "tools by name pattern (* is any text) for this prompt; the last match decides; may be repeated",
+    PromptWords.parseTool
+  ),
+  outputSchema: Flags.text(
+    "output-schema",
+    "FILE",
+    "answer as JSON that fits the JSON Schema in FILE; only the value goes to stdout"
+  ),
+  stdin: Flags.toggle("stdin", "append what is piped in to the words"),
+  noRun: Flags.toggle("no-run", "only admit the prompt; daybook resume runs it"),
+  trust: Flags.trust,
+  ...RunMode.flags,
+  noReasoning: Flags.noReasoning,
+  json: Flags.json
+}
 
-interface Options {
+/** What the options give, read and checked. */
+interface Options extends Pick<
+  FieldValues<typeof promptGiven>,
+  "delivery" | "agent" | "system" | "tools" | "noRun" | "noReasoning" | "json"
+> {
   readonly text: string
   readonly session: SessionReference.Reference | undefined
   /** The canonical folder. */
   readonly directory: string
   /** Whether `--cwd` names it. */
   readonly inFolder: boolean
-  readonly delivery: "steer" | "queue" | undefined
   readonly model: ModelRef | undefined
-  readonly agent: string | undefined
   readonly id: MessageID | undefined
   readonly attach: ReadonlyArray<PromptWords.AttachedPath>
-  readonly system: string | undefined
-  readonly tools: ReadonlyArray<readonly [pattern: string, on: boolean]>
   readonly output: OutputFormat | undefined
-  readonly noRun: boolean
-  readonly noReasoning: boolean
-  readonly json: boolean
 }
 
 /** A repeated pattern takes its last position. */
@@ -108,7 +104,7 @@ const inOrder = (tools: Options["tools"]): Record<string, boolean> => {
 const inputOf = Effect.fn("Command.prompt.input")(function* (
   { attach, output, system, text, tools }: Options,
   directory: string
-): Effect.fn.Return<PromptInput, UsageError> {
+) {
   const files = yield* Effect.forEach(attach, (given) => PromptWords.attachment(directory, given))
   return {
     text,
@@ -211,10 +207,7 @@ const run = Effect.fn("Command.prompt")(function* (options: Options) {
   if (options.noRun) {
     const input = yield* Effect.tapError(sessions.prompt({ ...prompt, resume: false }), () => undo)
     yield* Breadcrumb.leave({ directory: options.directory, sessionID: session.id })
-    yield* output.write(
-      options.json ? `${jsonLine(input, output.terminal)}\n` : `${input.id} admitted to ${session.id}\n`
-    )
-    return
+    return yield* options.json ? writeJson(input) : output.write(`${input.id} admitted to ${session.id}\n`)
   }
   yield* output.note(announce(session, isNew))
   yield* Breadcrumb.leave({ directory: options.directory, sessionID: session.id })
@@ -249,24 +242,6 @@ const wantedModel = Effect.fn("Command.prompt.model")(function* (
   return wanted
 })
 
-/** What every verb that prompts is given. */
-const promptGiven = {
-  words: Flags.many("TEXT"),
-  delivery,
-  model,
-  agent,
-  attach,
-  system,
-  tools,
-  outputSchema,
-  stdin,
-  noRun,
-  trust: Flags.trust,
-  ...RunMode.flags,
-  noReasoning: Flags.noReasoning,
-  json: Flags.json
-}
-
 /** Which session the prompt is for. */
 interface Target<E, R> {
   readonly cwd: string | undefined
@@ -285,25 +260,18 @@ const textOf = Effect.fn("Command.prompt.text")(function* (words: ReadonlyArray<
 const admit = <E, R>(given: FieldValues<typeof promptGiven>, { cwd, id, reference }: Target<E, R>) =>
   // Checks that need no database come before it is created.
   Effect.gen(function* () {
-    const schema = given.outputSchema
+    const { agent, outputSchema: schema } = given
     const directory = yield* Folder.given(cwd, "--cwd")
-    const agent = given.agent
     const options: Options = {
+      ...given,
       session: yield* reference,
       directory,
       inFolder: cwd !== undefined,
       text: yield* textOf(given.words, given.stdin),
-      delivery: given.delivery,
       attach: yield* Effect.forEach(given.attach, PromptWords.findAttachment),
-      system: given.system,
-      tools: given.tools,
       output: schema === undefined ? undefined : yield* PromptWords.readSchema(schema),
       model: yield* wantedModel(given.model, agent, directory),
-      agent,
-      id,
-      noRun: given.noRun,
-      noReasoning: given.noReasoning,
-      json: given.json
+      id
     }
     return yield* withNewSessions(run(options))
   }).pipe(told(given.trust), inMode(given))
@@ -325,7 +293,17 @@ export const prompt = verb({
       "(edit, bash, task, external_directory, SERVER_TOOL), each with a pattern after a space: a command, a path. A run in " +
       "which calls were refused names them at its end, with exit code 11."
   ],
-  given: { session, cwd, id, ...promptGiven },
+  given: {
+    session: Flags.text("session", "ID|NAME", "the session; an unknown NAME creates a session with that title"),
+    cwd: Flags.text("cwd", "DIR", "the folder of a new session (default: the current one)"),
+    id: Flags.value("id", "MSG", "the prompt's id, msg_...; a repeated prompt runs only once", (text) =>
+      Effect.mapError(
+        Schema.decodeUnknown(MessageID)(text),
+        () => "msg_ followed by 1-96 letters, digits, dots, underscores or hyphens"
+      )
+    ),
+    ...promptGiven
+  },
   examples: [
     ['daybook prompt "Which scripts does package.json define? Read it first."', "a new session in this folder"],
     ['daybook prompt --session fix "Now the tests."', "continues the session called fix, or creates it"],
@@ -353,9 +331,8 @@ export const prompt = verb({
 const found = Effect.flatMap(Folder.current, (directory) => withReader(SessionReference.recent(directory)))
 
 const show = Effect.fn("Command.continue.show")(function* (json: boolean) {
-  const output = yield* Output
   const session = yield* found
-  yield* output.write(json ? `${sessionJson(session, output.terminal)}\n` : sessionTable([session]))
+  yield* json ? writeJson(session) : (yield* Output).write(sessionTable([session]))
 })
 
 export const continueLast = verb({

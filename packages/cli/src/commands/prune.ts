@@ -10,34 +10,20 @@ import * as Pace from "@daybook/log/retention/Pace"
 import type { Cut, Holders } from "@daybook/log/retention/Plan"
 import * as Retention from "@daybook/log/retention/Retention"
 import * as Flags from "../arguments/Flags.ts"
-import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import { verb } from "../arguments/Verb.ts"
+import { type FieldValues, verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
-import { jsonLine, oneLine } from "../render/Plain.ts"
+import { oneLine } from "../render/Plain.ts"
 import { added, cutJson, cutLine, heading, none, totalsLine } from "../host/StatsMeasure.ts"
 import { ageOf, ageRule, many, sizeOf, sizeRule, sizeText } from "../support/Amounts.ts"
 import { Interrupted, PruneIncomplete, UsageError } from "../support/Errors.ts"
 import * as Signal from "../support/Signal.ts"
-import { Output } from "../terminal/Output.ts"
-
-interface Request {
-  readonly sessions: ReadonlyArray<string>
-  readonly keep: number | undefined
-  readonly maxSize: number | undefined
-  readonly to: number | "compaction" | undefined
-  readonly archive: string | undefined
-  readonly yes: boolean
-  readonly force: boolean
-  readonly json: boolean
-}
+import { Output, reporting, writeJson } from "../terminal/Output.ts"
 
 const chosen = ({ sessions }: Request) =>
   sessions.length === 0
     ? Effect.succeed(undefined)
-    : Effect.flatMap(Folder.current, (directory) =>
-        Effect.forEach(sessions, (text) => Effect.map(SessionReference.resolve(text, directory), ({ id }) => id))
-      )
+    : Effect.forEach(sessions, (text) => Effect.map(SessionReference.resolveHere(text), ({ id }) => id))
 
 /** Without the roots of session files that were removed. */
 const present =
@@ -63,12 +49,10 @@ const show = Effect.fn("Command.prune.show")(function* (request: Request) {
   if (!request.json) yield* output.write(heading)
   yield* Stream.runForEach(Retention.plan(yield* retained(request)), (cut) => {
     totals = added(totals, cut)
-    return output.write(request.json ? `${jsonLine(cutJson(cut), output.terminal)}\n` : cutLine(cut))
+    return request.json ? writeJson(cutJson(cut)) : output.write(cutLine(cut))
   })
   const frees = Retention.estimatedBytes(totals)
-  yield* output.write(
-    request.json ? `${jsonLine({ total: { ...totals, frees } }, output.terminal)}\n` : totalsLine(totals, frees)
-  )
+  yield* request.json ? writeJson({ total: { ...totals, frees } }) : output.write(totalsLine(totals, frees))
   if (!request.json) {
     const snapshots = totals.sessions === 0 ? "" : ", and the snapshots of files that undo needs for their turns"
     yield* output.note(`nothing was removed; --yes removes the events${snapshots}\n`)
@@ -77,14 +61,11 @@ const show = Effect.fn("Command.prune.show")(function* (request: Request) {
 
 /** Counts copied and deleted events. On a terminal it reports the counts every few seconds. */
 const account = Effect.gen(function* () {
-  const output = yield* Output
   const done = { cuts: [] as Array<Cut>, current: undefined as Cut | undefined, copied: 0, deleted: 0, pages: 0 }
-  const say = Effect.suspend(() =>
-    output.note(
-      `still working: ${many(done.cuts.length, "session")}, ${many(done.deleted, "event")} removed, ${many(done.pages, "page")} given back\n`
-    )
-  )
-  if (process.stderr.isTTY) yield* Effect.forkScoped(Effect.forever(Effect.delay(say, "5 seconds")))
+  yield* reporting("5 seconds", () => {
+    const counts = [many(done.cuts.length, "session"), `${many(done.deleted, "event")} removed`]
+    return `still working: ${counts.join(", ")}, ${many(done.pages, "page")} given back`
+  })
   return done
 })
 
@@ -129,7 +110,7 @@ const report = Effect.fnUntraced(function* (filename: string, request: Request, 
   const { after, archives, before, events, failed, sessions } = outcome
   const snapshots = yield* Effect.either(withoutSnapshots(filename))
   const erased = Either.getOrElse(snapshots, () => 0)
-  if (request.json) yield* output.write(`${jsonLine({ ...outcome, snapshots: erased }, output.terminal)}\n`)
+  if (request.json) yield* writeJson({ ...outcome, snapshots: erased })
   else {
     yield* output.write(
       `${many(sessions, "session")}, ${many(events, "event")} pruned; the database went from ${sizeText(before)} to ${sizeText(after)}\n`
@@ -167,41 +148,44 @@ const run = (filename: string, request: Request) =>
   Effect.scoped(request.yes ? act(filename, request) : show(request)).pipe(Effect.provide(Store.layer({ filename })))
 
 const putBack = Effect.fn("Command.prune.restore")(function* (filename: string, file: string, json: boolean) {
-  const output = yield* Output
   const { events, header } = yield* Effect.provide(
     Retention.restore(resolve(file), { pace: Pace.brisk }),
     Store.layer({ filename })
   )
   const { from, sessionID } = header
-  yield* output.write(
-    json
-      ? `${jsonLine({ sessionID, events, floor: from }, output.terminal)}\n`
-      : `${many(events, "event")} of ${sessionID} are back\n`
-  )
+  yield* json
+    ? writeJson({ sessionID, events, floor: from })
+    : (yield* Output).write(`${many(events, "event")} of ${sessionID} are back\n`)
 })
 
 const orRule = <A>(value: A | undefined, rule: string) =>
   value === undefined ? Effect.fail(rule) : Effect.succeed(value)
 
-const keep = Flags.value("keep", "AGE", "keep events that are at most this old, for example 90d", (given) =>
-  orRule(ageOf(given), ageRule)
-)
-const maxSize = Flags.value("max-size", "SIZE", "prune until the file is at most this size, for example 2GB", (given) =>
-  orRule(sizeOf(given), sizeRule)
-)
-const to = Flags.value<number | "compaction">(
-  "to",
-  "SEQ|compaction",
-  "prune up to this sequence number, or to the last compaction",
-  (given) =>
-    given === "compaction"
-      ? Effect.succeed(given)
-      : orRule(/^\d{1,15}$/.test(given) ? Number(given) : undefined, "a sequence number, or compaction")
-)
-const yes = Flags.toggle("yes", "remove the events; without it, only show what would go")
-const archive = Flags.text("archive", "DIR", "first write the events to compressed files in this folder")
-const restore = Flags.text("restore", "FILE", "put the events of an archive back")
-const force = Flags.toggle("force", "also remove events that a registered consumer has not read")
+const given = {
+  sessions: Flags.many("SESSION"),
+  keep: Flags.value("keep", "AGE", "keep events that are at most this old, for example 90d", (text) =>
+    orRule(ageOf(text), ageRule)
+  ),
+  maxSize: Flags.value("max-size", "SIZE", "prune until the file is at most this size, for example 2GB", (text) =>
+    orRule(sizeOf(text), sizeRule)
+  ),
+  to: Flags.value<number | "compaction">(
+    "to",
+    "SEQ|compaction",
+    "prune up to this sequence number, or to the last compaction",
+    (text) =>
+      text === "compaction"
+        ? Effect.succeed(text)
+        : orRule(/^\d{1,15}$/.test(text) ? Number(text) : undefined, "a sequence number, or compaction")
+  ),
+  archive: Flags.text("archive", "DIR", "first write the events to compressed files in this folder"),
+  yes: Flags.toggle("yes", "remove the events; without it, only show what would go"),
+  force: Flags.toggle("force", "also remove events that a registered consumer has not read"),
+  restore: Flags.text("restore", "FILE", "put the events of an archive back"),
+  json: Flags.json
+}
+
+type Request = Omit<FieldValues<typeof given>, "restore">
 
 export const prune = verb({
   name: "prune",
@@ -218,7 +202,7 @@ export const prune = verb({
       "session; --restore puts such a file back exactly, or refuses and says why. The exit code is 1 if a session could not " +
       "be pruned or --max-size was not reached."
   ],
-  given: { sessions: Flags.many("SESSION"), keep, maxSize, to, archive, yes, force, restore, json: Flags.json },
+  given,
   examples: [
     ["daybook prune --keep 90d", "shows what is older than 90 days"],
     ["daybook prune --keep 90d --archive ~/archive --yes", "archives it and removes it"],

@@ -8,7 +8,6 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { removeSession } from "@daybook/shell/output/OutputStore"
 import * as Flags from "../arguments/Flags.ts"
-import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
@@ -17,10 +16,9 @@ import { rootOf, shared } from "../host/FilesHost.ts"
 import { withSessions, sessionWord } from "../host/Runtime.ts"
 import * as ShellsHost from "../host/ShellsHost.ts"
 import { oneLine } from "../render/Plain.ts"
-import { NotFound, UsageError } from "../support/Errors.ts"
-import { Output } from "../terminal/Output.ts"
 import * as Question from "../terminal/Question.ts"
 import * as Logs from "../terminal/Logs.ts"
+import { Output } from "../terminal/Output.ts"
 
 /** Removes the whole outputs of commands that the session recorded, or reports those that are still there. */
 const removeOutputs = Effect.fnUntraced(function* (sessionID: SessionID) {
@@ -55,13 +53,6 @@ const removeFiles = Effect.fnUntraced(function* (place: DatabasePath.Place) {
   )
 })
 
-const runFiles = Effect.fn("Command.remove.files")((place: DatabasePath.Place, sessionID: SessionID) =>
-  Effect.zipRight(removeOutputs(sessionID), removeFiles(place))
-)
-
-const resolve = (session: string) =>
-  Effect.flatMap(Folder.current, (directory) => SessionReference.resolve(session, directory))
-
 const yes = Flags.toggle("yes", "do not ask")
 
 /** The session's id if the log has removed it: a command that was killed may have left its files. */
@@ -75,7 +66,7 @@ const removedBefore = Effect.fnUntraced(function* (reference: string) {
 
 const runRemove = Effect.fn("Command.remove")(function* (reference: string, sure: boolean) {
   const sessions = yield* Sessions
-  const found = yield* Effect.either(resolve(reference))
+  const found = yield* Effect.either(SessionReference.resolveHere(reference))
   if (Either.isLeft(found)) {
     const removed = found.left._tag === "SessionNotFound" ? yield* removedBefore(reference) : undefined
     if (removed === undefined) return yield* found.left
@@ -85,13 +76,10 @@ const runRemove = Effect.fn("Command.remove")(function* (reference: string, sure
   const session = found.right
   if (!sure) {
     const name = session.title === undefined ? session.id : `${session.id} "${oneLine(session.title, 60)}"`
-    const answer = yield* Question.ask(`Remove ${name} with all its events? [y/N] `)
-    if (answer === undefined) {
-      return yield* new UsageError({
-        message: `removing ${session.id} cannot be undone; give --yes to confirm without a terminal`
-      })
-    }
-    if (!/^y(?:es)?$/i.test(answer.trim())) return yield* new NotFound({ message: `${session.id} was kept` })
+    yield* Question.confirm(`Remove ${name} with all its events?`, {
+      unasked: `removing ${session.id} cannot be undone; give --yes to confirm without a terminal`,
+      declined: `${session.id} was kept`
+    })
   }
   yield* sessions.remove(session.id)
   return session.id
@@ -113,6 +101,7 @@ export const remove = verb({
   run: (given) =>
     Effect.gen(function* () {
       const sessionID = yield* withSessions(runRemove(given.session, given.yes))
-      yield* runFiles(yield* DatabasePath.existing, sessionID)
+      yield* removeOutputs(sessionID)
+      yield* removeFiles(yield* DatabasePath.existing)
     })
 })

@@ -3,15 +3,14 @@ import { Effect, Stream } from "effect"
 import { rerun as again, type RerunAnswer } from "@daybook/core/session/Sessions"
 import { modelText } from "@daybook/log/domain/Values"
 import * as Flags from "../arguments/Flags.ts"
-import * as Folder from "../arguments/Folder.ts"
 import * as PromptWords from "../arguments/PromptWords.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import { verb } from "../arguments/Verb.ts"
+import { type FieldValues, verb } from "../arguments/Verb.ts"
 import { readModel, sessionWord, withConfigured } from "../host/Runtime.ts"
 import { elapsed } from "../render/CallText.ts"
-import { columns, jsonLine, oneLine, visible } from "../render/Plain.ts"
+import { columns, oneLine, visible } from "../render/Plain.ts"
 import { ActivityFailed } from "../support/Errors.ts"
-import { Output } from "../terminal/Output.ts"
+import { Output, writeJson } from "../terminal/Output.ts"
 
 /** One answer's figures. */
 const row = ({ calls, cost, durationMs, error, model, run, text, tokens, turns, unanswered }: RerunAnswer) => [
@@ -37,19 +36,34 @@ const textOf = ({ model, run, text }: RerunAnswer): string =>
     ? ""
     : `\n== ${run === 0 ? "recorded" : `run ${run}`}  ${oneLine(modelText(model))}\n${visible(text.trim())}\n`
 
-interface Options {
-  readonly session: string
-  readonly at: number | undefined
-  readonly models: ReadonlyArray<string>
-  readonly times: number | undefined
-  readonly system: string | undefined
-  readonly tools: ReadonlyArray<readonly [pattern: string, on: boolean]>
-  readonly json: boolean
+const given = {
+  session: sessionWord,
+  at: Flags.integer("at", "SEQ", "the request of the turn with this event (default: the last)", 0),
+  models: Flags.repeated("model", "P/M", "ask this model; may be repeated (default: the one that answered)", (text) =>
+    text === "" ? Effect.fail("P/M") : Effect.succeed(text)
+  ),
+  times: Flags.integer("times", "N", "ask each model this often (default: 1)", 1),
+  system: Flags.text("system", "TEXT", "another system text, in place of the recorded ones"),
+  tools: Flags.repeated(
+    "tools",
+    "PATTERN=on|off",
+    "leave out recorded tools by name pattern; the last match decides; may be repeated",
+    PromptWords.parseTool
+  ),
+  json: Flags.json
 }
 
-const run = Effect.fn("Command.rerun")(function* ({ at, json, models, session, system, times, tools }: Options) {
+const run = Effect.fn("Command.rerun")(function* ({
+  at,
+  json,
+  models,
+  session,
+  system,
+  times,
+  tools
+}: FieldValues<typeof given>) {
   const output = yield* Output
-  const { id: sessionID } = yield* SessionReference.resolve(session, yield* Folder.current)
+  const { id: sessionID } = yield* SessionReference.resolveHere(session)
   const refs = yield* Effect.forEach(models, readModel)
   const answers: Array<RerunAnswer> = []
   yield* again({
@@ -63,7 +77,7 @@ const run = Effect.fn("Command.rerun")(function* ({ at, json, models, session, s
     Stream.runForEach((answer) => {
       answers.push(answer)
       return json
-        ? output.write(`${jsonLine(answer, output.terminal)}\n`)
+        ? writeJson(answer)
         : output.note(answer.run === 0 ? "" : `${oneLine(modelText(answer.model))}: run ${answer.run} is done\n`)
     })
   )
@@ -88,25 +102,7 @@ export const rerun = verb({
       "without one ends the run. Nothing is stored.",
     "It prints the record and each run, with time, tokens, cost and the text; with --json, a line for each answer."
   ],
-  given: {
-    session: sessionWord,
-    at: Flags.integer("at", "SEQ", "the request of the turn with this event (default: the last)", 0),
-    models: Flags.repeated(
-      "model",
-      "P/M",
-      "ask this model; may be repeated (default: the one that answered)",
-      (given) => (given === "" ? Effect.fail("P/M") : Effect.succeed(given))
-    ),
-    times: Flags.integer("times", "N", "ask each model this often (default: 1)", 1),
-    system: Flags.text("system", "TEXT", "another system text, in place of the recorded ones"),
-    tools: Flags.repeated(
-      "tools",
-      "PATTERN=on|off",
-      "leave out recorded tools by name pattern; the last match decides; may be repeated",
-      PromptWords.parseTool
-    ),
-    json: Flags.json
-  },
+  given,
   examples: [
     ["daybook rerun triage --model mistral/mistral-large-latest --times 3", "compares three answers with the record"],
     ["daybook rerun triage --at 41 --json | jq .text", "asks the request of event 41 again"]

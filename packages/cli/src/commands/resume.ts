@@ -25,7 +25,7 @@ const noWait = Flags.toggle("no-wait", "only request it; the process that runs t
 const runCompact = Effect.fn("Command.compact")(function* (given: string | undefined) {
   const log = yield* EventLog
   const sessions = yield* Sessions
-  const { id: sessionID, location } = yield* SessionReference.resolve(given, yield* Folder.current)
+  const { id: sessionID, location } = yield* SessionReference.resolveHere(given)
   yield* trusting(location.directory)
   const after = yield* log.latest(sessionID)
   const messageID = yield* sessions.compact(sessionID)
@@ -73,7 +73,7 @@ const outcome = Effect.fnUntraced(function* (sessionID: SessionID, after: number
 
 /** Only requests: this process wakes nothing, because it would stop it immediately. A server runs it. */
 const ask = Effect.fn("Command.compact.ask")(function* (given: string | undefined) {
-  const session = yield* SessionReference.resolve(given, yield* Folder.current)
+  const session = yield* SessionReference.resolveHere(given)
   const { compaction } = yield* (yield* SessionStore).get(session.id)
   if ((yield* Remote) !== undefined) yield* (yield* Sessions).compact(session.id)
   else if (compaction?.state !== "requested") {
@@ -88,7 +88,7 @@ export const compact = verb({
   summary: "summarise a session's conversation to free context",
   words: "[SESSION]",
   details: [
-    "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere. " +
+    `${SessionReference.lastUsed} ` +
       "The model writes the summary; from then on it reads the summary and the latest messages. Stored messages do not " +
       "change. The command waits and prints the sizes of the request and the summary, or why there is no summary. Then it " +
       "runs the prompts in the inbox, like daybook resume."
@@ -107,7 +107,7 @@ export const compact = verb({
 
 const runResume = Effect.fn("Command.resume")(function* (given: string | undefined, json: boolean, reasoning: boolean) {
   const sessions = yield* Sessions
-  const session = yield* SessionReference.resolve(given, yield* Folder.current)
+  const session = yield* SessionReference.resolveHere(given)
   yield* Folder.usable(session.location.directory, session.id)
   yield* modeCounts(session.id)
   yield* trusting(session.location.directory)
@@ -125,7 +125,7 @@ export const resume = verb({
   summary: "run a session now: prompts in its inbox, or work that was cut off",
   words: "[SESSION]",
   details: [
-    "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere. " +
+    `${SessionReference.lastUsed} ` +
       "It runs at least one turn. If a process died during a tool call, the model is told that the call was cut off, and the call is never run again."
   ],
   given: {

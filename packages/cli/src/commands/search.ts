@@ -12,14 +12,14 @@ import {
 import * as SqlSearch from "@daybook/log/search/SqlSearch"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
-import { verb } from "../arguments/Verb.ts"
+import { type FieldValues, verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { Remote } from "../host/Remote.ts"
-import { dateTime, jsonLine, oneLine, visible } from "../render/Plain.ts"
+import { dateTime, oneLine, visible } from "../render/Plain.ts"
 import { plain, type Style, styleOf } from "../render/Style.ts"
 import { many } from "../support/Amounts.ts"
 import { UsageError } from "../support/Errors.ts"
-import { Output } from "../terminal/Output.ts"
+import { Output, reporting, writeJson } from "../terminal/Output.ts"
 
 /** The snippet with its marks in the style. Each piece is sanitized for itself, so that the marks stay in place. */
 const marked = ({ marks, snippet }: SearchHit, style: Style): string => {
@@ -44,24 +44,22 @@ const searchedText = ({ directory, hits, matches, sessionID, title }: SearchedSe
   return `${style.strong(`${sessionID}${name}`)}  ${oneLine(directory, 200)}${more}\n${hits.map((hit) => hitLine(hit, style)).join("")}`
 }
 
-interface Request {
-  readonly query: string
-  readonly limit: number
-  readonly cursor: string | undefined
-  readonly rebuild: boolean
-  readonly json: boolean
+const given = {
+  words: Flags.many("QUERY"),
+  limit: Flags.integer("limit", "N", "at most N sessions (default: 10)", 1),
+  cursor: Flags.text("cursor", "C", "the page after the one that printed this cursor"),
+  rebuild: Flags.toggle("rebuild", "first build the index again from the log"),
+  json: Flags.json
 }
 
 /** Reports on a terminal every few seconds how far the index is. */
 const reported = Effect.gen(function* () {
-  const output = yield* Output
   const seen: { last: SearchProgress | undefined } = { last: undefined }
-  const say = Effect.suspend(() => {
-    if (seen.last === undefined || seen.last.head === 0) return Effect.void
+  yield* reporting("2 seconds", () => {
+    if (seen.last === undefined || seen.last.head === 0) return ""
     const { head, position } = seen.last
-    return output.note(`indexing: ${Math.floor((100 * position) / head)} % of ${many(head, "event")}\n`)
+    return `indexing: ${Math.floor((100 * position) / head)} % of ${many(head, "event")}`
   })
-  if (process.stderr.isTTY) yield* Effect.forkScoped(Effect.forever(Effect.delay(say, "2 seconds")))
   return (progress: SearchProgress) => Effect.sync(() => void (seen.last = progress))
 })
 
@@ -70,7 +68,7 @@ const write = Effect.fn("Command.search.write")(function* (page: SearchPage, jso
   const output = yield* Output
   const style = output.terminal ? styleOf(process.env, true) : plain
   for (const item of items) {
-    if (json) yield* output.write(`${jsonLine(item, output.terminal)}\n`)
+    if (json) yield* writeJson(item)
     else if (output.terminal) yield* output.draw("stdout", searchedText(item, style))
     else yield* output.write(searchedText(item, style))
   }
@@ -80,10 +78,17 @@ const write = Effect.fn("Command.search.write")(function* (page: SearchPage, jso
   if (cursor !== undefined) yield* output.note(`more: --cursor ${cursor}\n`)
 })
 
-const searched = Effect.fn("Command.search")(function* ({ cursor, json, limit, query, rebuild }: Request) {
+const searched = Effect.fn("Command.search")(function* ({
+  cursor,
+  json,
+  limit = 10,
+  rebuild,
+  words
+}: FieldValues<typeof given>) {
   const output = yield* Output
   const search = yield* Search
   const directory = yield* Folder.current
+  const query = words.join(" ")
   // A faulty query is reported before the index is built.
   if (query !== "") yield* search.search({ query, directory, cursor, limit: 1 })
   const onProgress = yield* reported
@@ -104,7 +109,6 @@ const searched = Effect.fn("Command.search")(function* ({ cursor, json, limit, q
 
 const searching = (filename: string) => SqlSearch.layer.pipe(Layer.provide(Store.layerReading({ filename })))
 
-/** The search of this machine's file. */
 const local = Layer.unwrapEffect(
   Effect.map(DatabasePath.existingFile("daybook sessions and daybook messages list what is there"), searching)
 )
@@ -118,34 +122,40 @@ const chosen = Layer.unwrapEffect(
   })
 )
 
-export const run = (request: Request) => Effect.provide(Effect.scoped(searched(request)), chosen)
-
-interface HistoryRequest {
-  readonly words: string
-  readonly directory: string | undefined
-  readonly limit: number
-  readonly json: boolean
+const historyGiven = {
+  words: Flags.many("WORDS"),
+  limit: Flags.integer("limit", "N", "at most N prompts (default: 50)", 1),
+  cwd: Flags.text("cwd", "DIR", "only prompts of this folder"),
+  json: Flags.json
 }
 
-const listed = Effect.fn("Command.history")(function* ({ directory, json, limit, words }: HistoryRequest) {
+const listed = Effect.fn("Command.history")(function* ({
+  cwd,
+  json,
+  limit = 50,
+  words
+}: FieldValues<typeof historyGiven>) {
   const output = yield* Output
   const search = yield* Search
+  const directory = cwd === undefined ? undefined : yield* Folder.selected(cwd)
   yield* search.update({ onProgress: yield* reported })
   let [left, cursor]: [number, string | undefined] = [limit, undefined]
   do {
-    const page: PromptsPage = yield* search.prompts({ words, directory, limit: Math.min(left, 1_000), cursor })
+    const page: PromptsPage = yield* search.prompts({
+      words: words.join(" "),
+      directory,
+      limit: Math.min(left, 1_000),
+      cursor
+    })
     for (const prompt of page.items) {
-      const line = json
-        ? jsonLine(prompt, output.terminal)
-        : `${dateTime(prompt.created)}  ${prompt.sessionID}  ${oneLine(prompt.text, 200)}`
-      yield* output.write(`${line}\n`)
+      yield* json
+        ? writeJson(prompt)
+        : output.write(`${dateTime(prompt.created)}  ${prompt.sessionID}  ${oneLine(prompt.text, 200)}\n`)
     }
     left -= page.items.length
     cursor = page.cursor
   } while (cursor !== undefined && left > 0)
 })
-
-const listPrompts = (request: HistoryRequest) => Effect.provide(Effect.scoped(listed(request)), chosen)
 
 /** How long recall waits for the index: prompts that it does not know yet are missing. */
 const patience = "500 millis"
@@ -160,10 +170,6 @@ export const recalled: Effect.Effect<ReadonlyArray<string>> = Effect.gen(functio
   Effect.provide(local),
   Effect.catchAll((error) => Effect.as(Effect.logDebug("earlier prompts cannot be recalled", error), []))
 )
-
-const limit = Flags.integer("limit", "N", "at most N sessions (default: 10)", 1)
-const cursor = Flags.text("cursor", "C", "the page after the one that printed this cursor")
-const rebuild = Flags.toggle("rebuild", "first build the index again from the log")
 
 export const search = verb({
   name: "search",
@@ -181,7 +187,7 @@ export const search = verb({
       "daybook remove erases a session from it. Only the first 64 Ki characters of a text are searched. Put -- before a query " +
       "that begins with a dash."
   ],
-  given: { words: Flags.many("QUERY"), limit, cursor, rebuild, json: Flags.json },
+  given,
   examples: [
     ["daybook search login timer", "the texts with both words"],
     [`daybook search '"connection refused" tool:bash after:7d'`, "what commands printed in the last week"],
@@ -196,12 +202,9 @@ export const search = verb({
           message: "say what to search: daybook search WORDS; see daybook search --help"
         })
       }
-      yield* run({ ...given, query: given.words.join(" "), limit: given.limit ?? 10 })
+      yield* Effect.provide(Effect.scoped(searched(given)), chosen)
     })
 })
-
-const promptLimit = Flags.integer("limit", "N", "at most N prompts (default: 50)", 1)
-const inFolder = Flags.text("cwd", "DIR", "only prompts of this folder")
 
 export const history = verb({
   name: "history",
@@ -213,16 +216,12 @@ export const history = verb({
       "the number of its event.",
     "daybook prompt without text, on a terminal, asks for one line, and up-arrow recalls these prompts."
   ],
-  given: { words: Flags.many("WORDS"), limit: promptLimit, cwd: inFolder, json: Flags.json },
+  given: historyGiven,
   examples: [
     ["daybook history", "the last 50 prompts"],
     ["daybook history --cwd . test fail", "prompts of this folder with words such as tests and failing"],
     ["daybook history --json --limit 1 | jq -r .text", "the last prompt, whole"]
   ],
   overServer: true,
-  run: (given) =>
-    Effect.gen(function* () {
-      const directory = given.cwd === undefined ? undefined : yield* Folder.selected(given.cwd)
-      yield* listPrompts({ ...given, words: given.words.join(" "), directory, limit: given.limit ?? 50 })
-    })
+  run: (request) => Effect.provide(Effect.scoped(listed(request)), chosen)
 })

@@ -6,7 +6,6 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 import {
   type AssistantMessage,
   type Message,
-  type Session,
   type ToolPart,
   type UserMessage,
   withheldText
@@ -17,14 +16,11 @@ import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import { verb } from "../arguments/Verb.ts"
+import { type FieldValues, verb } from "../arguments/Verb.ts"
 import { withReader } from "../host/Runtime.ts"
-import { bytes, dateTime, indent, jsonLine, oneLine, visible } from "../render/Plain.ts"
-import { sessionHead, sessionJson, sessionTable } from "../render/SessionLine.ts"
-import { Output } from "../terminal/Output.ts"
-
-/** One message as JSON, as the facade returns it. */
-const messageJson = (message: Message, terminal = false): string => jsonLine(message, terminal)
+import { bytes, dateTime, indent, oneLine, visible } from "../render/Plain.ts"
+import { sessionHead, sessionTable } from "../render/SessionLine.ts"
+import { Output, writeJson } from "../terminal/Output.ts"
 
 /** Sequence number, time, kind, id and the first words. */
 export const messageLine = (message: Message): string =>
@@ -168,25 +164,22 @@ const toolText = (part: ToolPart): string => {
   return `${head}\n${indent([...shown, ...rest].join("\n"), "  | ")}`
 }
 
-const after = Flags.integer("after", "SEQ", "only messages after this sequence number", 0)
-const limit = Flags.integer("limit", "N", "at most N messages (default: 50)", 1)
+const messagesGiven = {
+  session: Flags.optional("SESSION"),
+  after: Flags.integer("after", "SEQ", "only messages after this sequence number", 0),
+  limit: Flags.integer("limit", "N", "at most N messages (default: 50)", 1),
+  json: Flags.json
+}
 
-const runMessages = Effect.fn("Command.messages")(function* (options: {
-  readonly session: string | undefined
-  readonly after: number | undefined
-  readonly limit: number
-  readonly json: boolean
-}) {
+const runMessages = Effect.fn("Command.messages")(function* (options: FieldValues<typeof messagesGiven>) {
   const output = yield* Output
   const sessions = yield* SessionStore
-  const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
-  const line = (message: Message) =>
-    options.json ? `${messageJson(message, output.terminal)}\n` : messageLine(message)
-  let left = options.limit
+  const session = yield* SessionReference.resolveHere(options.session)
+  let left = options.limit ?? 50
   let cursor = options.after
   for (;;) {
     const page = yield* sessions.messages({ sessionID: session.id, limit: Math.min(left, 500), cursor })
-    yield* output.write(page.items.map(line).join(""))
+    yield* options.json ? writeJson(...page.items) : output.write(page.items.map(messageLine).join(""))
     const last = page.items.at(-1)
     left -= page.items.length
     if (last === undefined || page.cursor === undefined) return
@@ -199,19 +192,18 @@ export const messages = verb({
   name: "messages",
   summary: "list a session's messages in order, one per line",
   words: "[SESSION]",
-  details: [
-    "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere."
-  ],
-  given: { session: Flags.optional("SESSION"), after, limit, json: Flags.json },
+  details: [SessionReference.lastUsed],
+  given: messagesGiven,
   examples: [
     ["daybook messages", "the first messages of the last session"],
     ["daybook messages fix --json --limit 1000", "whole messages with their parts, as JSON"]
   ],
   overServer: true,
-  run: (given) => withReader(runMessages({ ...given, limit: given.limit ?? 50 }))
+  run: (given) => withReader(runMessages(given))
 })
 
-const allMessages = (sessionID: SessionID) =>
+/** The messages of a session, page by page. */
+export const allMessages = (sessionID: SessionID) =>
   Stream.unwrap(
     Effect.map(SessionStore, (sessions) =>
       Stream.paginateChunkEffect(undefined as number | undefined, (cursor) =>
@@ -226,26 +218,25 @@ const allMessages = (sessionID: SessionID) =>
     )
   )
 
-const runShow = Effect.fn("Command.show")(function* (options: {
-  readonly session: string | undefined
-  readonly json: boolean
-}) {
+const showGiven = { session: Flags.optional("SESSION"), json: Flags.json }
+
+const runShow = Effect.fn("Command.show")(function* (options: FieldValues<typeof showGiven>) {
   const output = yield* Output
   const sessions = yield* SessionStore
-  const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
+  const session = yield* SessionReference.resolveHere(options.session)
   if (!options.json) {
     const metrics = yield* sessions.metrics(session.id, yield* Clock.currentTimeMillis)
     const [found = session] = yield* OwnerRows.findHere([session])
     yield* output.write(`${sessionHead(found, metrics)}\n`)
   }
   yield* Stream.runForEachChunk(allMessages(session.id), (page) =>
-    output.write(
-      Chunk.toReadonlyArray(page)
-        .map((message) =>
-          options.json ? `${messageJson(message, output.terminal)}\n` : messageText(message, output.terminal)
+    options.json
+      ? writeJson(...page)
+      : output.write(
+          Chunk.toArray(page)
+            .map((message) => messageText(message, output.terminal))
+            .join("")
         )
-        .join("")
-    )
   )
   const waiting = options.json ? [] : yield* (yield* Inbox).waiting(session.id, { limit: 1_000 })
   if (waiting.length > 0) {
@@ -259,10 +250,9 @@ export const show = verb({
   summary: "print a session's transcript",
   words: "[SESSION]",
   details: [
-    "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere. " +
-      "Long tool results are truncated; daybook messages --json prints them in full."
+    `${SessionReference.lastUsed} Long tool results are truncated; daybook messages --json prints them in full.`
   ],
-  given: { session: Flags.optional("SESSION"), json: Flags.json },
+  given: showGiven,
   examples: [
     ["daybook show | less", "the last session"],
     ["daybook show ses_01JD", "the session with this id"]
@@ -271,31 +261,25 @@ export const show = verb({
   run: (given) => withReader(runShow(given))
 })
 
-const inFolder = Flags.text("cwd", "DIR", "only sessions of this folder")
-const search = Flags.text("search", "TEXT", "only sessions with this text in their title or a prompt")
-const sessionLimit = Flags.integer("limit", "N", "at most N sessions (default: 50)", 1)
-const cursor = Flags.text("cursor", "C", "the page after the one that printed this cursor")
+const sessionsGiven = {
+  cwd: Flags.text("cwd", "DIR", "only sessions of this folder"),
+  search: Flags.text("search", "TEXT", "only sessions with this text in their title or a prompt"),
+  limit: Flags.integer("limit", "N", "at most N sessions (default: 50)", 1),
+  cursor: Flags.text("cursor", "C", "the page after the one that printed this cursor"),
+  json: Flags.json
+}
 
-const runSessions = Effect.fn("Command.sessions")(function* (options: {
-  readonly cwd: string | undefined
-  readonly search: string | undefined
-  readonly limit: number
-  readonly cursor: string | undefined
-  readonly json: boolean
-}) {
+const runSessions = Effect.fn("Command.sessions")(function* (options: FieldValues<typeof sessionsGiven>) {
   const output = yield* Output
   const sessions = yield* SessionStore
   const directory = options.cwd === undefined ? undefined : yield* Folder.selected(options.cwd)
   const waiting = options.json ? new Set<SessionID>() : new Set((yield* (yield* Inbox).sessions).map(({ id }) => id))
-  const table = (items: ReadonlyArray<Session>) =>
-    options.json
-      ? items.map((session) => `${sessionJson(session, output.terminal)}\n`).join("")
-      : sessionTable(items, waiting)
-  let left = options.limit
+  let left = options.limit ?? 50
   let cursor = options.cursor
   do {
     const page = yield* sessions.list({ directory, search: options.search, limit: Math.min(left, 500), cursor })
-    yield* output.write(table(yield* OwnerRows.findHere(page.items)))
+    const items = yield* OwnerRows.findHere(page.items)
+    yield* options.json ? writeJson(...items) : output.write(sessionTable(items, waiting))
     left -= page.items.length
     cursor = page.cursor
   } while (cursor !== undefined && left > 0)
@@ -310,11 +294,11 @@ export const sessions = verb({
     "The columns are: last use (UTC), state, id, title, folder. The state is that of the last activity, cut off if its " +
       "process ended before it was done, or waiting if prompts wait for a run: daybook resume runs both."
   ],
-  given: { cwd: inFolder, search, limit: sessionLimit, cursor, json: Flags.json },
+  given: sessionsGiven,
   examples: [
     ["daybook sessions --cwd .", "the sessions of this folder"],
     ['daybook sessions --search "login page" --json', "the matching sessions, as JSON"]
   ],
   overServer: true,
-  run: (given) => withReader(runSessions({ ...given, limit: given.limit ?? 50 }))
+  run: (given) => withReader(runSessions(given))
 })

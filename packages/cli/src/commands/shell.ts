@@ -5,7 +5,11 @@ import { group, verb } from "../arguments/Verb.ts"
 import { UsageError } from "../support/Errors.ts"
 import { watch } from "./shellWatch.ts"
 
-const calls = Effect.promise(() => import("../host/ShellCalls.ts"))
+/** Runs what a module does, which is loaded for it. */
+const loaded = <M, E, R>(load: () => Promise<M>, use: (module: M) => Effect.Effect<void, E, R>) =>
+  Effect.flatMap(Effect.promise(load), use)
+
+const calls = () => import("../host/ShellCalls.ts")
 
 const all = Flags.toggle("all", "every open shell")
 
@@ -23,7 +27,7 @@ const list = verb({
     ["daybook shell list --json | jq -r .session_id", "their ids"]
   ],
   overServer: true,
-  run: (given) => Effect.flatMap(calls, (work) => work.list(given))
+  run: (given) => loaded(calls, (work) => work.list(given))
 })
 
 const destroy = verb({
@@ -44,7 +48,7 @@ const destroy = verb({
       if (given.all === given.ids.length > 0) {
         return yield* new UsageError({ message: "shell destroy: give the ids of shells, or --all" })
       }
-      yield* (yield* calls).destroy(given)
+      yield* loaded(calls, (work) => work.destroy(given))
     })
 })
 
@@ -61,11 +65,7 @@ const output = verb({
   ],
   given: { handle: Flags.one("HANDLE"), stderr, json: Flags.json },
   examples: [["daybook shell output 1_local.3.267733b9 | less", "everything that the command printed"]],
-  run: (given) =>
-    Effect.flatMap(
-      Effect.promise(() => import("../host/ShellCalls.ts")),
-      ({ run }) => run(given)
-    )
+  run: (given) => loaded(calls, (work) => work.run(given))
 })
 
 const host = verb({
@@ -81,8 +81,8 @@ const host = verb({
   given: {},
   examples: [["daybook shell host", "keeps shells until a signal"]],
   run: () =>
-    Effect.flatMap(
-      Effect.promise(() => import("../host/ShellHostProcess.ts")),
+    loaded(
+      () => import("../host/ShellHostProcess.ts"),
       ({ run }) => run()
     )
 })
@@ -128,8 +128,8 @@ const exec = verb({
     ["daybook shell exec 1_ssh_build@host --stdin -- 'cat >notes' <notes", "sends a file"]
   ],
   run: (given) =>
-    Effect.flatMap(
-      Effect.promise(() => import("../host/ShellExec.ts")),
+    loaded(
+      () => import("../host/ShellExec.ts"),
       ({ run }) => run(given)
     )
 })
@@ -194,8 +194,8 @@ const create = verb({
     ["daybook shell create --workspace . --deny git,rm", "with checkpoints of this folder, and without two commands"]
   ],
   run: (given) =>
-    Effect.flatMap(
-      Effect.promise(() => import("../host/ShellCreate.ts")),
+    loaded(
+      () => import("../host/ShellCreate.ts"),
       ({ run }) => run(given)
     )
 })
@@ -212,7 +212,7 @@ const checkpoint = verb({
   ],
   given: { id, label: Flags.optional("LABEL"), json: Flags.json },
   examples: [['daybook shell checkpoint 1_local "before the upgrade"', "keeps the files under a label"]],
-  run: (given) => Effect.flatMap(calls, (work) => work.checkpoint(given))
+  run: (given) => loaded(calls, (work) => work.checkpoint(given))
 })
 
 const checkpoints = verb({
@@ -225,7 +225,7 @@ const checkpoints = verb({
   ],
   given: { id, json: Flags.json },
   examples: [["daybook shell checkpoints 1_local", "the checkpoints of the shell"]],
-  run: (given) => Effect.flatMap(calls, (work) => work.checkpoints(given))
+  run: (given) => loaded(calls, (work) => work.checkpoints(given))
 })
 
 const restore = verb({
@@ -242,7 +242,7 @@ const restore = verb({
     ["daybook shell restore 1_local", "undoes the last command that changed files"],
     ["daybook shell restore 1_local 3f9c01", "brings the files back to that checkpoint"]
   ],
-  run: (given) => Effect.flatMap(calls, (work) => work.restore(given))
+  run: (given) => loaded(calls, (work) => work.restore(given))
 })
 
 const attach = verb({
@@ -261,8 +261,8 @@ const attach = verb({
     ["daybook shell attach 1_local <deploy.sh", "runs the lines of a file, one after another"]
   ],
   run: (given) =>
-    Effect.flatMap(
-      Effect.promise(() => import("../host/ShellConsole.ts")),
+    loaded(
+      () => import("../host/ShellConsole.ts"),
       ({ run }) => run(given)
     )
 })

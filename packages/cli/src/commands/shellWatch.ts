@@ -4,9 +4,8 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { ShellEvent } from "@daybook/shell/record/ShellList"
 import * as WatchText from "@daybook/shell/record/WatchText"
 import * as Flags from "../arguments/Flags.ts"
-import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import { verb } from "../arguments/Verb.ts"
+import { type FieldValues, verb } from "../arguments/Verb.ts"
 import { Remote, type Server } from "../host/Remote.ts"
 import { withReader } from "../host/Runtime.ts"
 import { eventJson } from "../render/EventLine.ts"
@@ -15,30 +14,26 @@ import { needsDatabase, UsageError } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
 import * as ShellFeed from "../watch/ShellFeed.ts"
 
-const follow = Flags.toggle("follow", "keep printing new events, also those of other processes")
-const withOutput = Flags.toggle("output", "also print what commands printed: | output, ! errors, ~ late output")
-const after = Flags.integer(
-  "after",
-  "N",
-  "only events after N: a sequence number of the SESSION, without one a position in the log of all sessions",
-  -1
-)
-const serve = Flags.toggle("serve", "serve a live page of the shells on this machine, and print its address")
-const port = Flags.integer("port", "N", "the port of the page (default: a free one)", 1)
-
-interface Options {
-  readonly session: string | undefined
-  readonly after: number | undefined
-  readonly follow: boolean
-  readonly output: boolean
-  readonly json: boolean
-  readonly serve: boolean
-  readonly port: number | undefined
+const given = {
+  session: Flags.optional("SESSION"),
+  after: Flags.integer(
+    "after",
+    "N",
+    "only events after N: a sequence number of the SESSION, without one a position in the log of all sessions",
+    -1
+  ),
+  follow: Flags.toggle("follow", "keep printing new events, also those of other processes"),
+  output: Flags.toggle("output", "also print what commands printed: | output, ! errors, ~ late output"),
+  serve: Flags.toggle("serve", "serve a live page of the shells on this machine, and print its address"),
+  port: Flags.integer("port", "N", "the port of the page (default: a free one)", 1),
+  json: Flags.json
 }
+
+type Options = FieldValues<typeof given>
 
 /** The session that the words name, if they name one. */
 const chosen = Effect.fnUntraced(function* (session: string | undefined) {
-  return session === undefined ? undefined : (yield* SessionReference.resolve(session, yield* Folder.current)).id
+  return session === undefined ? undefined : (yield* SessionReference.resolveHere(session)).id
 })
 
 const feedOf = (session: SessionID | undefined) =>
@@ -134,7 +129,7 @@ export const watch = verb({
     "With --serve, a browser on this machine shows the same at the printed address, live. The address has a token: everyone who " +
       "has it can read the page until the command ends. DAYBOOK_WATCH_TOKEN sets the token, for an address that stays."
   ],
-  given: { session: Flags.optional("SESSION"), after, follow, output: withOutput, serve, port, json: Flags.json },
+  given,
   examples: [
     ["daybook shell watch --follow", "the commands of all live shells, old ones first, then new ones"],
     ["daybook shell watch fix --output", "what the session called fix ran, with the output"],

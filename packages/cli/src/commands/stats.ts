@@ -3,18 +3,17 @@ import { Effect, Schema } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { type Prunable, type SnapshotStats, StatsReport } from "@daybook/log/domain/StoreStats"
 import * as Flags from "../arguments/Flags.ts"
-import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { Remote, type Server } from "../host/Remote.ts"
 import { withReader } from "../host/Runtime.ts"
 import { measure } from "../host/StatsMeasure.ts"
-import { jsonLine, oneLine } from "../render/Plain.ts"
+import { oneLine } from "../render/Plain.ts"
 import { metricsText } from "../render/SessionLine.ts"
 import { many, sizeText } from "../support/Amounts.ts"
 import { NotFound } from "../support/Errors.ts"
-import { Output } from "../terminal/Output.ts"
+import { Output, writeJson } from "../terminal/Output.ts"
 
 const section = (
   title: string,
@@ -69,8 +68,7 @@ const statsText = (found: StatsReport): string => {
 const encode = Schema.encodeSync(StatsReport)
 
 const print = Effect.fnUntraced(function* (found: StatsReport, { json }: StatsRequest) {
-  const output = yield* Output
-  yield* output.write(json ? `${jsonLine(encode(found), output.terminal)}\n` : statsText(found))
+  yield* json ? writeJson(encode(found)) : (yield* Output).write(statsText(found))
 })
 
 /** What a person wants to know. */
@@ -95,12 +93,7 @@ const runOver = Effect.fn("Command.stats.over")(function* (server: Server, wante
 const exact = Flags.toggle("exact", "read everything, also if the database is large")
 
 /** The id of a session that is named by id or title. */
-const idOf = (session: string) =>
-  withReader(
-    Effect.flatMap(Folder.current, (directory) =>
-      Effect.map(SessionReference.resolve(session, directory), ({ id }) => id)
-    )
-  )
+const idOf = (session: string) => withReader(Effect.map(SessionReference.resolveHere(session), ({ id }) => id))
 
 export const stats = verb({
   name: "stats",

@@ -8,12 +8,11 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { TreeNode } from "@daybook/log/domain/HistoryPath"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
-import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { verb } from "../arguments/Verb.ts"
 import { withConfigured, withReader, withSessions, sessionWord } from "../host/Runtime.ts"
-import { jsonLine, oneLine, visible } from "../render/Plain.ts"
-import { Output } from "../terminal/Output.ts"
+import { oneLine, visible } from "../render/Plain.ts"
+import { Output, writeJson } from "../terminal/Output.ts"
 
 const title = Flags.text("title", "TITLE", "the title of the fork (default: that of SESSION)")
 
@@ -24,13 +23,12 @@ const runFork = Effect.fn("Command.fork")(function* (given: {
   readonly json: boolean
 }) {
   const output = yield* Output
-  const { id: sessionID } = yield* SessionReference.resolve(given.session, yield* Folder.current)
+  const { id: sessionID } = yield* SessionReference.resolveHere(given.session)
   const messageID =
     given.message === undefined ? undefined : yield* SessionReference.resolveMessage(sessionID, given.message)
   const { prompt, session } = yield* (yield* Sessions).fork({ sessionID, messageID, title: given.title })
   if (given.json) {
-    const fork = { sessionID: session.id, ...session.forked, ...(prompt === undefined ? {} : { prompt }) }
-    return yield* output.write(`${jsonLine(fork, output.terminal)}\n`)
+    return yield* writeJson({ sessionID: session.id, ...session.forked, prompt })
   }
   yield* output.note(`the fork of ${sessionID} is the session:\n`)
   yield* output.write(`${session.id}\n`)
@@ -63,11 +61,11 @@ const summary = Flags.toggle("summary", "let the model summarise the branch that
 
 const runBranch = Effect.fn("Command.branch")(function* (session: string, message: string, given: BranchFlags) {
   const output = yield* Output
-  const { id: sessionID } = yield* SessionReference.resolve(session, yield* Folder.current)
+  const { id: sessionID } = yield* SessionReference.resolveHere(session)
   const messageID = yield* SessionReference.resolveMessage(sessionID, message)
   if (given.summary) yield* output.note("… summarising the branch that is left\n")
   const branched = yield* (yield* Sessions).branch({ sessionID, messageID, summary: given.summary })
-  if (given.json) return yield* output.write(`${jsonLine({ sessionID, ...branched }, output.terminal)}\n`)
+  if (given.json) return yield* writeJson({ sessionID, ...branched })
   const place = branched.leafID === undefined ? "before the first message" : `after ${branched.leafID}`
   yield* output.note(
     branched.moved ? `${sessionID} continues ${place}\n` : `${sessionID} continues ${place} already: nothing changed\n`
@@ -103,14 +101,11 @@ export const branch = verb({
   }
 })
 
-const nodeJson = (node: TreeNode, terminal = false): string => jsonLine(node, terminal)
-
 /** Levels that are indented; deeper ones stay at the last level. */
 const levels = 12
 
 interface Line {
   readonly node: TreeNode
-  /** Before the node. */
   readonly head: string
   /** Before the nodes that follow it. */
   readonly rest: string
@@ -173,16 +168,9 @@ const nodes = (sessionID: SessionID) =>
 
 const runTree = Effect.fn("Command.tree")(function* (given: string | undefined, json: boolean) {
   const output = yield* Output
-  const { id, title } = yield* SessionReference.resolve(given, yield* Folder.current)
+  const { id, title } = yield* SessionReference.resolveHere(given)
   if (json) {
-    return yield* Stream.runForEachChunk(nodes(id), (page) =>
-      output.write(
-        Chunk.join(
-          Chunk.map(page, (node) => `${nodeJson(node, output.terminal)}\n`),
-          ""
-        )
-      )
-    )
+    return yield* Stream.runForEachChunk(nodes(id), (page) => writeJson(...page))
   }
   const all = yield* Stream.runCollect(nodes(id))
   if (Chunk.isEmpty(all)) return yield* output.note(`${id} has no messages yet\n`)
@@ -198,7 +186,7 @@ export const tree = verb({
   summary: "show a session's messages as a tree of branches",
   words: "[SESSION]",
   details: [
-    "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere. " +
+    `${SessionReference.lastUsed} ` +
       "A star marks the messages that the model is shown or that a summary covers; history continues after the last of " +
       "them. The other branches are indented. daybook branch continues at another message."
   ],
@@ -212,7 +200,7 @@ export const tree = verb({
 })
 
 const runLabel = Effect.fn("Command.label")(function* (session: string, message: string, words: ReadonlyArray<string>) {
-  const { id: sessionID } = yield* SessionReference.resolve(session, yield* Folder.current)
+  const { id: sessionID } = yield* SessionReference.resolveHere(session)
   const messageID = yield* SessionReference.resolveMessage(sessionID, message)
   const label = words.length === 0 ? undefined : words.join(" ")
   yield* (yield* Sessions).label({ sessionID, messageID, label })

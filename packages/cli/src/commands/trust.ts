@@ -5,9 +5,9 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import { verb } from "../arguments/Verb.ts"
 import { didYouMean } from "../support/Nearest.ts"
-import { jsonLine, oneLine } from "../render/Plain.ts"
+import { oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
-import { Output } from "../terminal/Output.ts"
+import { Output, writeJson } from "../terminal/Output.ts"
 
 const verbs = ["status", "grant", "revoke"] as const
 type Deed = (typeof verbs)[number]
@@ -38,7 +38,7 @@ const json = ({ brings, changes, root, standing }: TrustStore.Report) => {
 const run = Effect.fn("Command.trust")(function* (words: ReadonlyArray<string>, asJson: boolean) {
   const output = yield* Output
   const Trusting = yield* Effect.promise(() => import("../host/Trusting.ts"))
-  const { changesText, statusText } = yield* Effect.promise(() => import("../host/Trusting.ts"))
+  const { changesText, statusText } = Trusting
   const [first, ...rest] = words
   const [deed, given, ...more] = isDeed(first) ? [first, ...rest] : (["status", first, ...rest] as const)
   // A misspelt deed is read as a folder.
@@ -54,8 +54,7 @@ const run = Effect.fn("Command.trust")(function* (words: ReadonlyArray<string>, 
   )
   const store = yield* Trusting.store
   const before = yield* store.report(directory)
-  const show = (report: TrustStore.Report) =>
-    output.write(asJson ? `${jsonLine(json(report), output.terminal)}\n` : statusText(report))
+  const show = (report: TrustStore.Report) => (asJson ? writeJson(json(report)) : output.write(statusText(report)))
   if (deed === "status") {
     yield* show(before)
     if (!asJson && before.changes !== undefined) yield* output.write(changesText(before))

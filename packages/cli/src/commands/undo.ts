@@ -6,12 +6,12 @@ import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import { verb } from "../arguments/Verb.ts"
+import { type FieldValues, verb } from "../arguments/Verb.ts"
 import { withConfigured } from "../host/Runtime.ts"
-import { jsonLine, oneLine, visible } from "../render/Plain.ts"
+import { oneLine, visible } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
 import { NotFound, UndoIncomplete } from "../support/Errors.ts"
-import { Output } from "../terminal/Output.ts"
+import { Output, writeJson } from "../terminal/Output.ts"
 
 /** Files in the account that a person reads; --json has more. */
 const shown = 200
@@ -55,9 +55,13 @@ export const undoNote = (sessionID: string, { counts, leafID, omitted, problems,
   return lines.map((line) => `${line}\n`).join("")
 }
 
-const dryRun = Flags.toggle("dry-run", "say what would happen, and change nothing")
-const redo = Flags.toggle("redo", "take back the last undo instead of a prompt")
-const force = Flags.toggle("force", "also restore files that changed after the prompt")
+const given = {
+  session: Flags.optional("SESSION"),
+  dryRun: Flags.toggle("dry-run", "say what would happen, and change nothing"),
+  force: Flags.toggle("force", "also restore files that changed after the prompt"),
+  redo: Flags.toggle("redo", "take back the last undo instead of a prompt"),
+  json: Flags.json
+}
 
 /** The named session, else the last used one of this folder. */
 const sessionOf = Effect.fnUntraced(function* (session: string | undefined) {
@@ -72,18 +76,12 @@ const sessionOf = Effect.fnUntraced(function* (session: string | undefined) {
 /** In the order of the fields, on a database and over a server. */
 const encode = Schema.encodeSync(Undone)
 
-const run = Effect.fn("Command.undo")(function* (options: {
-  readonly session: string | undefined
-  readonly dryRun: boolean
-  readonly force: boolean
-  readonly redo: boolean
-  readonly json: boolean
-}) {
+const run = Effect.fn("Command.undo")(function* (options: FieldValues<typeof given>) {
   const output = yield* Output
   const sessionID = yield* sessionOf(options.session)
   const { redo, undo } = yield* Sessions
   const account = yield* (options.redo ? redo : undo)({ sessionID, dryRun: options.dryRun, force: options.force })
-  if (options.json) yield* output.write(`${jsonLine({ sessionID, ...encode(account) }, output.terminal)}\n`)
+  if (options.json) yield* writeJson({ sessionID, ...encode(account) })
   else {
     yield* output.note(fileLines(account))
     yield* output.note(undoNote(sessionID, account))
@@ -113,12 +111,12 @@ export const undo = verb({
       "the session went on since, or if files did, unless --force is given.",
     "A file that changed since is left and named, and the exit code is 1; --force restores it too. The session must not run."
   ],
-  given: { session: Flags.optional("SESSION"), dryRun, force, redo, json: Flags.json },
+  given,
   examples: [
     ["daybook undo --dry-run", "shows what the last prompt of this folder's session changed"],
     ["daybook undo fix", "takes back the last prompt of this session"],
     ["daybook undo fix --redo", "takes back that undo"]
   ],
   overServer: true,
-  run: (given) => withConfigured(run(given))
+  run: (options) => withConfigured(run(options))
 })

@@ -6,7 +6,6 @@ import { homedir } from "node:os"
 import * as path from "node:path"
 import { Effect, Either, ParseResult, Predicate, Redacted, Schema, Struct } from "effect"
 import { ConfiguredAgent, userAgent } from "@daybook/core/agent/AgentDefinition"
-import type { EnvironmentGrants } from "@daybook/core/child/ChildEnvironment"
 import type { SandboxSettings } from "@daybook/core/child/Sandbox"
 import {
   amount,
@@ -29,15 +28,10 @@ import {
   showIssues,
   showPath
 } from "@daybook/core/definition/Yaml"
-import type { Agent } from "@daybook/core/domain/Agent"
-import type { Template } from "@daybook/core/prompt/Templates"
 import { NamingMode } from "@daybook/core/session/SessionOptions"
 import { readText } from "@daybook/core/support/TextFile"
 import { isName, nameRule as addressRule } from "@daybook/log/domain/Address"
-import type { Price } from "@daybook/log/domain/Values"
 import { HttpServer, isStdio, type McpServer, StdioServer } from "@daybook/mcp/McpServer"
-import type { ConfiguredProvider } from "@daybook/models/Providers"
-import type { SearchProvider } from "@daybook/tools/BuiltinTools"
 import { ageOf, ageRule, sizeOf, sizeRule } from "../support/Amounts.ts"
 import {
   amountOf,
@@ -51,7 +45,6 @@ import {
   providerOf,
   searchOf,
   shellOf,
-  type ShellSection,
   WrittenPrice,
   WrittenProvider,
   WrittenSearch,
@@ -116,7 +109,6 @@ const WrittenSpace = Schema.Struct({
   })
 )
 
-/** The configuration file as it is written. */
 export const WrittenConfig = Schema.Struct({
   compaction: optional(
     Schema.Struct({
@@ -221,91 +213,8 @@ export class ConfigInvalid extends Schema.TaggedError<ConfigInvalid>("@daybook/c
   }
 }
 
-/** A configured reference: a file or folder that prompts can mention by name. */
-interface Reference {
-  /** Absolute. */
-  readonly path: string
-  readonly description?: string
-}
-
 /** The settings of a configuration; absent ones are undefined. Compatible with `Daybook.Options` but for `shared`. */
-export interface Settings {
-  readonly compaction?: {
-    readonly enabled?: boolean
-    readonly reserveTokens?: number
-    readonly keepRecentTokens?: number
-    readonly prune?: boolean
-  }
-  /** As written: paths, globs, URLs. */
-  readonly instructions?: ReadonlyArray<string>
-  readonly references?: Readonly<Record<string, Reference>>
-  /** Absolute folders. */
-  readonly skills?: ReadonlyArray<string>
-  readonly agents?: ReadonlyArray<Agent>
-  readonly templates?: ReadonlyArray<Template>
-  /** Environment and headers are redacted. */
-  readonly mcp?: Readonly<Record<string, McpServer>>
-  /** Paths are absolute. */
-  readonly sandbox?: SandboxSettings
-  /** What the tool `fetch` may read. */
-  readonly fetch?: { readonly privateAddresses?: boolean }
-  /** The search engine of the tool `search`. */
-  readonly search?: SearchProvider
-  /** Variables passed to commands, by name. */
-  readonly environment?: EnvironmentGrants
-  /** The person's folders whose projects are trusted: absolute patterns, as in `TrustOptions.folders`. */
-  readonly trust?: { readonly folders?: ReadonlyArray<string> }
-  /** Budget of one session, in US dollars and tokens. */
-  readonly budget?: { readonly cost?: number; readonly tokens?: number }
-  /** How sessions without a title get one. */
-  readonly naming?: NamingMode
-  /** Whether the screen tells a terminal that is not in front that a run has ended or asks. Default: on. */
-  readonly notifications?: "off" | "on"
-  /** Milliseconds of event loop lag above which prompts wait. */
-  readonly maxLoopLag?: number
-  /** How long a permission waits for an answer of a client: milliseconds; zero for never refusing it. */
-  readonly permissionTimeout?: number
-  /** US dollars per million tokens, by `provider/model`. */
-  readonly prices?: Readonly<Record<string, Price>>
-  /** Providers by name: new ones, and what differs for known ones. Keys and headers are redacted. */
-  readonly providers?: Readonly<Record<string, ConfiguredProvider>>
-  /** The paths of API keys that are literals in the file. */
-  readonly literalKeys?: ReadonlyArray<string>
-  /** What `daybook serve` removes of the log in the background. */
-  readonly retention?: RetentionSettings
-  /** False: no snapshots of files are taken. */
-  readonly snapshots?: false
-  /** Absolute folders outside of git work trees whose files are snapshotted. */
-  readonly snapshotFolders?: ReadonlyArray<string>
-  /** Bytes of all snapshots together. */
-  readonly snapshotBytes?: number
-  /** What the operator decides about live shells. */
-  readonly shell?: ShellSection
-  /** Shared spaces of several users or agents, by name: whose sessions they hold, and who reads their files. */
-  readonly shared?: Readonly<Record<string, SharedSpace>>
-}
-
-/** How long events are kept, and how large the database may grow. At least one of `keep` and `maxSize` is set. */
-interface RetentionSettings {
-  /** Milliseconds. */
-  readonly keep?: number
-  /** Bytes. */
-  readonly maxSize?: number
-  /** The folder of archives; absolute. */
-  readonly archive?: string
-}
-
-/** A shared space; without `agents`, it accepts every agent. */
-interface SharedSpace {
-  readonly agents?: ReadonlyArray<string>
-  readonly read: Audience
-  /** Who may send prompts to its agents through the space's socket; default: its owner. */
-  readonly write?: Audience
-  /** The group of its files and sockets, by number or name; default: the owner's. */
-  readonly group?: string | number
-}
-
-type Audience = "owner" | "group" | "everyone"
+export type Settings = Readonly<ReturnType<typeof settingsOf>>
 
 /** Settings of MCP servers are never shown: arguments and URLs may hold secrets too; of providers, keys and headers. */
 const secret = ([section, , field]: KeyPath) =>
@@ -321,7 +230,6 @@ type Naming = { readonly takes: (key: string) => boolean; readonly rule: string 
 
 const names: Naming = { takes: (key) => namePattern.test(key), rule: nameRule }
 
-/** The naming rule of each section. */
 const namings: {
   readonly [Section in "agents" | "references" | "templates" | "mcp" | "prices" | "providers" | "shared"]: Naming
 } = {
@@ -386,6 +294,84 @@ interface Surroundings {
   readonly environment: Readonly<Record<string, string | undefined>>
 }
 
+/** The settings of a file. Paths are absolute; environments, headers and keys are redacted. */
+const settingsOf = (
+  {
+    agents,
+    compaction,
+    environment: bash,
+    fetch,
+    mcp,
+    permission_timeout: permissionTimeout,
+    max_loop_lag: maxLoopLag,
+    prices,
+    providers,
+    references,
+    retention,
+    sandbox,
+    search,
+    shared,
+    shell,
+    skills,
+    snapshots,
+    templates,
+    trust,
+    ...same
+  }: typeof WrittenConfig.Type,
+  { environment, folder, home }: Surroundings
+) => {
+  const absolute = (written: string) =>
+    path.resolve(folder, written === "~" || written.startsWith("~/") ? path.join(home, written.slice(1)) : written)
+  return present({
+    ...same,
+    compaction:
+      compaction &&
+      present({
+        enabled: compaction.enabled,
+        reserveTokens: compaction.reserve_tokens,
+        keepRecentTokens: compaction.keep_recent_tokens,
+        prune: compaction.prune
+      }),
+    references: references && mapValues(references, (each) => ({ ...each, path: absolute(each.path) })),
+    skills: skills?.map(absolute),
+    agents: agents && Object.entries(agents).map(([name, definition]) => userAgent({ name, definition })),
+    templates: templates && Object.entries(templates).map(([name, template]) => ({ name, ...template })),
+    mcp: mcp && mapValues(mcp, (server) => closed(server, absolute)),
+    environment: bash,
+    fetch: fetch && present({ privateAddresses: fetch.private_addresses }),
+    search: search && searchOf(search, environment),
+    /** The person's folders whose projects are trusted: patterns, as in `TrustOptions.folders`. */
+    trust: trust && present({ folders: trust.folders?.map(absolute) }),
+    sandbox: sandbox && sandboxOf(sandbox, absolute),
+    /** Milliseconds of event loop lag above which prompts wait. */
+    maxLoopLag,
+    /** How long a permission waits for an answer of a client: milliseconds; zero for never refusing it. */
+    permissionTimeout: permissionTimeout === undefined ? undefined : durationOrNever(permissionTimeout),
+    /** US dollars per million tokens, by `provider/model`. */
+    prices: prices && mapValues(prices, priceOf),
+    providers: providers && mapValues(providers, (provider) => providerOf(provider, environment)),
+    /** The paths of API keys that are literals in the file. */
+    literalKeys: keysOf(providers, search),
+    /** What `daybook serve` removes of the log in the background: milliseconds, bytes, the folder of archives. */
+    retention:
+      retention &&
+      present({
+        keep: retention.keep === undefined ? undefined : ageOf(retention.keep),
+        maxSize: retention.max_size === undefined ? undefined : sizeOf(retention.max_size),
+        archive: retention.archive === undefined ? undefined : absolute(retention.archive)
+      }),
+    /** False: no snapshots of files are taken. */
+    snapshots: snapshots?.enabled === false ? (false as const) : undefined,
+    /** Folders outside of git work trees whose files are snapshotted. */
+    snapshotFolders: snapshots?.folders?.map(absolute),
+    /** Bytes of all snapshots together. */
+    snapshotBytes: snapshots?.max_size === undefined ? undefined : sizeOf(snapshots.max_size),
+    shell: shell && shellOf(shell, absolute),
+    /** Spaces of several users or agents. Without `agents`, a space accepts every agent; writers default to its owner. */
+    shared: shared && mapValues(shared, (space) => ({ ...space, read: space.read ?? ("owner" as const) }))
+  })
+}
+
 /** Parses a configuration: its settings, or all of its errors. Pure. */
 export const parseConfig = (
   text: string,
@@ -402,76 +388,7 @@ export const parseConfig = (
   })
   const issues = [...Either.match(decoded, { onLeft: (faults) => faults, onRight: () => unnamed }), ...variables]
   if (Either.isLeft(decoded) || issues.length > 0) return Either.left(issues)
-  const {
-    agents,
-    budget,
-    compaction,
-    environment: granted,
-    fetch,
-    instructions,
-    max_loop_lag: maxLoopLag,
-    mcp,
-    naming,
-    notifications,
-    permission_timeout: permissionTimeout,
-    prices,
-    providers,
-    references,
-    retention,
-    sandbox,
-    search,
-    shared,
-    shell,
-    skills,
-    snapshots,
-    templates,
-    trust
-  } = decoded.right
-  const absolute = (written: string) =>
-    path.resolve(folder, written === "~" || written.startsWith("~/") ? path.join(home, written.slice(1)) : written)
-  return Either.right(
-    present({
-      compaction:
-        compaction &&
-        present({
-          enabled: compaction.enabled,
-          reserveTokens: compaction.reserve_tokens,
-          keepRecentTokens: compaction.keep_recent_tokens,
-          prune: compaction.prune
-        }),
-      instructions,
-      references: references && mapValues(references, (each) => ({ ...each, path: absolute(each.path) })),
-      skills: skills?.map(absolute),
-      agents: agents && Object.entries(agents).map(([name, definition]) => userAgent({ name, definition })),
-      templates: templates && Object.entries(templates).map(([name, template]) => ({ name, ...template })),
-      mcp: mcp && mapValues(mcp, (server) => closed(server, absolute)),
-      environment: granted,
-      fetch: fetch && present({ privateAddresses: fetch.private_addresses }),
-      search: search && searchOf(search, environment),
-      trust: trust && present({ folders: trust.folders?.map(absolute) }),
-      sandbox: sandbox && sandboxOf(sandbox, absolute),
-      budget,
-      naming,
-      notifications,
-      maxLoopLag,
-      permissionTimeout: permissionTimeout === undefined ? undefined : durationOrNever(permissionTimeout),
-      prices: prices && mapValues(prices, priceOf),
-      providers: providers && mapValues(providers, (provider) => providerOf(provider, environment)),
-      literalKeys: keysOf(providers, search),
-      retention:
-        retention &&
-        present({
-          keep: retention.keep === undefined ? undefined : ageOf(retention.keep),
-          maxSize: retention.max_size === undefined ? undefined : sizeOf(retention.max_size),
-          archive: retention.archive === undefined ? undefined : absolute(retention.archive)
-        }),
-      snapshots: snapshots?.enabled === false ? (false as const) : undefined,
-      snapshotFolders: snapshots?.folders?.map(absolute),
-      snapshotBytes: snapshots?.max_size === undefined ? undefined : sizeOf(snapshots.max_size),
-      shell: shell && shellOf(shell, absolute),
-      shared: shared && mapValues(shared, (space) => ({ ...space, read: space.read ?? "owner" }))
-    })
-  )
+  return Either.right(settingsOf(decoded.right, { environment, folder, home }))
 }
 
 const maximumBytes = 1024 * 1024

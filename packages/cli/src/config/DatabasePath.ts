@@ -86,7 +86,6 @@ export const existing: Effect.Effect<Place, DatabaseProblem | NotFound | UsageEr
   existingAt(place)
 )
 
-/** As `existing`, of any place. */
 export const existingAt = (given: Effect.Effect<Place, UsageError>) =>
   Effect.tap(given, (place) =>
     place._tag === "Postgres" || place.path === ":memory:"
@@ -117,7 +116,6 @@ export const canWrite: Effect.Effect<boolean> = Effect.flatMap(current, (path) =
 /** A database that may not exist yet; creates its folder for the user alone (CL-21). */
 export const writable: Effect.Effect<Place, DatabaseProblem | UsageError> = Effect.suspend(() => writableAt(place))
 
-/** As `writable`, of any place. */
 export const writableAt = (given: Effect.Effect<Place, UsageError>) =>
   Effect.tap(given, ({ path }) =>
     path === ":memory:"

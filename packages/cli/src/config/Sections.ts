@@ -65,7 +65,6 @@ export const durationOrNever = (text: string): number | undefined => (text === "
 /** A duration with its unit, or `never`. */
 export const amountOrNever = amountOf(durationOrNever, `never, or ${durationRule}`)
 
-/** Drops undefined fields. */
 export const present = <A extends object>(fields: A): { [K in keyof A]?: Exclude<A[K], undefined> } =>
   // The remaining fields keep their types, which `fromEntries` loses.
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {

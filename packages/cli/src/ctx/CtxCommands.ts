@@ -217,7 +217,6 @@ const shown = (text: string, json: boolean, terminal: boolean): string => {
   return terminal ? escaped(quoted) : quoted
 }
 
-/** The id of the last event, if there is one. */
 const lastEvent = (path: string): string | undefined => {
   const file = join(path, "events.jsonl")
   const line = lastLine(file)

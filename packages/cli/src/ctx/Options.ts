@@ -45,7 +45,6 @@ export const canonicalCwd = (text: string): string | undefined => {
 /** The name of a working folder's file in the index. */
 export const cwdHash = (cwd: string): string => createHash("sha256").update(cwd, "utf8").digest("hex")
 
-/** The exit codes of the ABI. */
 export const exitCode = { ok: 0, failed: 1, usage: 2, denied: 13, unavailable: 69, internal: 70 } as const
 
 /** The errno names of the ABI (FR-5) that `ctx` reports. */

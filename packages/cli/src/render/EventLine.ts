@@ -136,7 +136,6 @@ const framed = ({ data }: EventOfType<"session.next.request.framed">): string =>
   return [hash.slice(0, 8), changed.flat().join(", ")].join(" ")
 }
 
-/** The tokens of a step; an estimate is labelled. */
 const used = ({ estimated, tokens }: Pick<EventOfType<"session.next.step.failed">["data"], "estimated" | "tokens">) =>
   tokens === undefined ? "" : `${tokens.input} in, ${tokens.output} out${estimated === true ? " (estimated)" : ""}`
 

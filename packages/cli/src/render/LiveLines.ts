@@ -206,7 +206,6 @@ const running = (call: RunningCall, now: number, columns: number): string => {
   return fit(`${fit(`→ ${callText(call, columns)}`, columns - time.length)}${time}`, columns)
 }
 
-/** The status line, with advice if it fits. */
 const status = (line: string, columns: number, advice = "Ctrl-C stops"): string => {
   const advised = `${line}  (${advice})`
   return fit(advised, columns) === advised ? advised : fit(line, columns)

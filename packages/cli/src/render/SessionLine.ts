@@ -4,10 +4,7 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import { type Budget, modelText, type SessionMetrics } from "@daybook/log/domain/Values"
 import { many, timeText } from "../support/Amounts.ts"
-import { columns, dateTime, jsonLine, oneLine } from "./Plain.ts"
-
-/** One session as JSON, as the facade returns it. */
-export const sessionJson = (session: Session, terminal = false): string => jsonLine(session, terminal)
+import { columns, dateTime, oneLine } from "./Plain.ts"
 
 /** The state of the last activity, or what its answer lacks (CL-621). */
 const stateOf = (session: Session): string => {

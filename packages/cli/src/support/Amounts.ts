@@ -54,6 +54,9 @@ export const ageOf = (text: string): number | undefined => amount(text, /^(\d+)(
 
 const decimal = ["KB", "MB", "GB", "TB"] as const
 
+/** `12,000`. */
+export const thousands = (count: number): string => String(count).replaceAll(/\B(?=(\d{3})+$)/g, ",")
+
 export const many = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
 
 /** A size for a person: three digits at most before the point, one after it. */

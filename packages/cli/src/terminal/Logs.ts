@@ -71,7 +71,6 @@ export const cleaned =
     }
   }
 
-/** The line of an entry, with its newline. */
 export const logLine = (
   entry: Logger.Logger.Options<unknown>,
   format: Format,

@@ -3,8 +3,8 @@
  * closed reader and a failed write are typed errors. All text for a terminal or stderr is sanitized here.
  * Spec: CL-33, CL-34, CL-44, CL-150 in specs/cli.md.
  */
-import { Context, Effect, Layer } from "effect"
-import { sentences, visible } from "../render/Plain.ts"
+import { Context, type Duration, Effect, Layer } from "effect"
+import { jsonLine, sentences, visible } from "../render/Plain.ts"
 import { OutputClosed, OutputFailed } from "../support/Errors.ts"
 import { describe, type Sink, standard, type Trouble } from "../support/Stream.ts"
 
@@ -26,6 +26,21 @@ export class Output extends Context.Tag("@daybook/cli/Output")<
     readonly complete: Effect.Effect<void, OutputFailed>
   }
 >() {}
+
+/** Writes each value as a line of JSON. */
+export const writeJson = (...values: ReadonlyArray<unknown>) =>
+  Effect.flatMap(Output, ({ terminal, write }) =>
+    write(values.map((value) => `${jsonLine(value, terminal)}\n`).join(""))
+  )
+
+/** Reports on a terminal from time to time what `says` returns, until the scope closes; nothing for "". */
+export const reporting = (every: Duration.DurationInput, says: () => string) =>
+  Effect.gen(function* () {
+    if (process.stderr.isTTY !== true) return
+    const { note } = yield* Output
+    const report = Effect.flatMap(Effect.sync(says), (text) => (text === "" ? Effect.void : note(`${text}\n`)))
+    yield* Effect.forkScoped(Effect.forever(Effect.delay(report, every)))
+  })
 
 const write = (sink: Sink, text: string) =>
   Effect.async<void, Trouble>((resume) =>

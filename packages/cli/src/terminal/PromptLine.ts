@@ -4,15 +4,8 @@ import { Effect } from "effect"
 import { visible } from "../render/Plain.ts"
 import * as Terminal from "./Terminal.ts"
 
-/** Whether a paste is under way. */
-interface Paste {
-  readonly isUnderWay: () => boolean
-  /** Asks the terminal for plain pastes again. */
-  readonly stop: () => void
-}
-
 /** Marks pastes until `stop`. The terminal's keys must already be read by an editor on stdin. */
-const marked = (output: NodeJS.WriteStream): Paste => {
+const marked = (output: NodeJS.WriteStream) => {
   let isUnderWay = false
   const look = (_: string | undefined, { name }: Key) => {
     if (name === "paste-start") isUnderWay = true
@@ -23,6 +16,7 @@ const marked = (output: NodeJS.WriteStream): Paste => {
   output.write("\u001b[?2004h")
   return {
     isUnderWay: () => isUnderWay,
+    /** Asks the terminal for plain pastes again. */
     stop: () => {
       process.stdin.off("keypress", look)
       output.write("\u001b[?2004l")

@@ -6,6 +6,7 @@ import { isatty } from "node:tty"
 import { Effect } from "effect"
 import { standard } from "../support/Stream.ts"
 import * as Terminal from "./Terminal.ts"
+import { NotFound, UsageError } from "../support/Errors.ts"
 
 /** A question: the text above it, and the prompt before the answer. Both are sanitized. */
 export interface Question {
@@ -35,6 +36,16 @@ export const ask = (prompt: string): Effect.Effect<string | undefined> => togeth
 /** One line of an answer; `undefined` if no one is there or the input ends. Interruption withdraws the question. */
 export const line = (question: Question): Effect.Effect<string | undefined> =>
   Effect.suspend(() => (canAsk() ? Terminal.alone(read(here(), question)) : Effect.succeed(undefined)))
+
+/** Goes on only after a yes; the messages are those of the failures without a terminal, and after another answer. */
+export const confirm = Effect.fnUntraced(function* (
+  question: string,
+  { declined, unasked }: { readonly unasked: string; readonly declined: string }
+) {
+  const answer = yield* ask(`${question} [y/N] `)
+  if (answer === undefined) return yield* new UsageError({ message: unasked })
+  if (!/^y(?:es)?$/i.test(answer.trim())) return yield* new NotFound({ message: declined })
+})
 
 const [backspace, rubout, erase] = ["\u0008", "\u007f", "\u0015"]
 

@@ -76,7 +76,6 @@ const caughtUp = "caught-up"
 const retry = 1_000
 const heartbeatEvery = Duration.seconds(15)
 
-/** Where the stream is. */
 interface StreamPosition {
   readonly cursor: number
   /** Events were sent, or the stream has begun, since the reader last heard that it is caught up. */

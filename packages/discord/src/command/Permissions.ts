@@ -56,7 +56,6 @@ export const completeAnswer = (
 export const refuseAnswer = (discord: Wire, interaction: Interaction, content: string) =>
   Effect.ignoreLogged(callback(discord, interaction, 4, { content, flags: MessageFlags.Ephemeral }))
 
-/** Shows a form with a field for each question. */
 const showForm = (discord: Wire, interaction: Interaction, id: string, questions: ReadonlyArray<QuestionItem>) =>
   callback(discord, interaction, 9, {
     custom_id: id,

@@ -20,7 +20,6 @@ export const sessionOf = (thread: Snowflake): SessionID => SessionID.make(`ses_d
 
 export const threadOf = (sessionID: string): Snowflake | undefined => /^ses_discord-(\d{1,20})$/.exec(sessionID)?.[1]
 
-/** The prompt of a message. An edited message is a new prompt. */
 export const promptOf = (message: Snowflake, edit?: number): MessageID =>
   MessageID.make(`msg_discord-${message}${edit === undefined ? "" : `-${edit}`}`)
 

@@ -28,7 +28,6 @@ const mostBytes = 8 * 1_024 * 1_024
 /** Bytes of all of them: as text in a prompt they must stay below its limit (IB-31). */
 const mostTogether = 20 * 1_024 * 1_024
 
-/** An attachment, or why it is missing. */
 export type AttachmentResult = { readonly file: File } | { readonly missing: string }
 
 const mimeOf = ({ content_type: type }: Attachment): string =>

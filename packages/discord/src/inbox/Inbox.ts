@@ -28,7 +28,6 @@ import {
 
 export interface Lanes<E, R> {
   readonly add: (key: string, work: Effect.Effect<void, E, R>) => Effect.Effect<void>
-  /** Fails with the first failure. */
   readonly failed: Effect.Effect<never, E>
 }
 

@@ -14,7 +14,6 @@ import { optional } from "@daybook/log/support/Optional"
 
 /** A line of `messages.jsonl` that is shown, or that the next step would show. */
 export interface Line {
-  /** The line number, from 1. */
   readonly line: number
   /** The offset of its first byte, and its size with the newline. */
   readonly at: number

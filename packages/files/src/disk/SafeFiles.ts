@@ -350,9 +350,7 @@ export const lookForHouse = (
   )
 
 /** The folders of all houses, relative to the root. Links are not followed. */
-export const houses = Effect.fnUntraced(function* (
-  files: SafeFiles
-): Effect.fn.Return<ReadonlyArray<string>, SafeError> {
+export const houses = Effect.fnUntraced(function* (files: SafeFiles) {
   let found: ReadonlyArray<string> = [""]
   for (const level of levels) {
     const names: ReadonlyArray<string> | undefined = level

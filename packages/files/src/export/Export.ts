@@ -3,14 +3,14 @@
  * files. `Exporter.ts` runs one operation at a time. Spec: FI-60..FI-90 in specs/files.md.
  */
 import { chmod, realpath, stat } from "node:fs/promises"
-import { Effect, Predicate, Schema, type Scope } from "effect"
+import { Effect, Predicate, Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import { type EventLog, SessionNotFound } from "@daybook/log/log/EventLog"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
 import { processUid } from "../disk/FileCalls.ts"
 import * as SafeFiles from "../disk/SafeFiles.ts"
-import { type Finding, type RootBusy, RootOfAnotherStore, RootUnusable } from "../layout/Errors.ts"
+import { type Finding, RootOfAnotherStore, RootUnusable } from "../layout/Errors.ts"
 import { type Modes, modesOf, type SharedSpaces } from "../layout/Layout.ts"
 import * as Ledger from "../record/Ledger.ts"
 import type { Cursor, SessionRecord } from "../record/Records.ts"
@@ -89,7 +89,7 @@ export const open = Effect.fn("Root.open")(function* (
   options: SafeFiles.SafeFilesOptions,
   modes: Modes,
   log: EventLog["Type"]
-): Effect.fn.Return<Root, RootBusy | RootOfAnotherStore | RootUnusable, Scope.Scope> {
+) {
   const { root } = options
   const files = SafeFiles.make(options)
   const ledger = yield* Ledger.make(files, modes)

@@ -2,7 +2,7 @@
 import { Array as Arr, Effect, Option, Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
-import type { EventLog, LogUnavailable } from "@daybook/log/log/EventLog"
+import type { EventLog } from "@daybook/log/log/EventLog"
 import { houses, lookForHouse, type SafeFiles } from "../disk/SafeFiles.ts"
 import type { ExportError } from "../layout/Errors.ts"
 import { indexFolder, type KeptAddress, Meta, sessionFolder } from "../layout/Layout.ts"
@@ -62,7 +62,7 @@ const removedOf = Effect.fnUntraced(function* (
   { ledger }: TrackedFolder.Tracker,
   log: EventLog["Type"],
   found: ReadonlyArray<Remains>
-): Effect.fn.Return<ReadonlyArray<Remains>, LogUnavailable | TrackedFolder.TrackError> {
+) {
   if (found.length === 0) return []
   const ids = new Set<string>(found.map(({ id }) => id))
   const removed = new Set<string>()

@@ -28,10 +28,7 @@ const Entry = Schema.parseJson(
 const decode = Schema.decode(Entry)
 
 /** Whether the files of the index are unchanged since they were written. */
-export const intactIndex = Effect.fn("IndexWriter.intact")(function* (
-  tracker: TrackedFolder.Tracker,
-  path: string
-): Effect.fn.Return<boolean, TrackedFolder.TrackError> {
+export const intactIndex = Effect.fn("IndexWriter.intact")(function* (tracker: TrackedFolder.Tracker, path: string) {
   const { files, ledger, modes } = tracker
   const records = new Map(yield* ledger.files(path))
   if (!(yield* files.reach(path))) return false
@@ -73,7 +70,7 @@ const write = Effect.fn("IndexWriter.write")(function* (
   tracker: TrackedFolder.Tracker,
   path: string,
   { adopted = [], anew = false }: { readonly anew?: boolean; readonly adopted?: ReadonlyArray<IndexEntry> } = {}
-): Effect.fn.Return<void, TrackedFolder.TrackError> {
+) {
   const { files, ledger } = tracker
   const entries = yield* Effect.forEach(yield* ledger.entries(path), (text) => decode(text)).pipe(
     Effect.mapError((cause) => new LedgerFailed({ path: files.root, cause }))

@@ -24,7 +24,6 @@ export interface Ledger {
   /** Sessions whose export failed, at most `limit`. */
   readonly behind: (limit: number) => Effect.Effect<ReadonlyArray<string>, LedgerFailed>
   readonly setBehind: (id: string) => Effect.Effect<void, LedgerFailed>
-  /** The entries of this index, as JSON. */
   readonly entries: (index: string) => Effect.Effect<ReadonlyArray<string>, LedgerFailed>
   readonly indexes: Effect.Effect<ReadonlyArray<string>, LedgerFailed>
   readonly folders: (index: string) => Effect.Effect<ReadonlySet<string>, LedgerFailed>

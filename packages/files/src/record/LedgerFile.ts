@@ -168,10 +168,7 @@ export interface LedgerFile {
 }
 
 /** Opens the file and takes its lock until the scope closes. */
-export const open = Effect.fnUntraced(function* (
-  files: SafeFiles,
-  modes: Modes
-): Effect.fn.Return<LedgerFile, RootBusy | RootUnusable, Scope.Scope> {
+export const open = Effect.fnUntraced(function* (files: SafeFiles, modes: Modes) {
   const { root } = files
   const folder = ownFolder(processUid)
   const fileName = `${folder}/ledger.sqlite`

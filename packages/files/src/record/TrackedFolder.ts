@@ -117,7 +117,7 @@ export const inspect = Effect.fnUntraced(function* (
   folder: Folder,
   names: Iterable<string>,
   wanted: ReadonlyMap<string, Sum>
-): Effect.fn.Return<Inspection, TrackError> {
+) {
   const { modes } = tracker
   const stamps = yield* Effect.forEach(
     new Set(names),
@@ -252,7 +252,6 @@ export const sweepLeftovers = Effect.fnUntraced(function* (tracker: Tracker, fol
 /** The state of a log: ours, with surplus bytes that begin the next rows; missing; or changed. */
 type LogState = { readonly is: "ours"; readonly surplus: number } | { readonly is: "missing" | "changed" }
 
-/** The record of an empty log. */
 export const empty: FileRecord = { size: 0, crc: 0, stamp: "", next: null, lasting: true }
 
 const recorded = (folder: Folder, name: string): FileRecord => folder.records.get(name) ?? empty

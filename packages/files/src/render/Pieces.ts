@@ -16,7 +16,6 @@ import * as Rendering from "./Rendering.ts"
 // Rendered events of one session that wait to be written: many pages of the log become one append.
 
 export interface Portion {
-  /** The rendering after the last event. */
   readonly run: Rendering.Run
   /** The id of the first event; the sequence number and position of the last. */
   readonly first: string
@@ -47,7 +46,6 @@ export const begin = (rendering: Rendering.Rendering, { id }: SessionEvent): Por
   size: 0
 })
 
-/** Adds one event. */
 export const take = (portion: Portion, event: SessionEvent): void => {
   const added = portion.run.take(event)
   portion.seq = event.seq
@@ -147,7 +145,6 @@ export const answerFrom = (latest: ReadonlyArray<Fold.Text>, read: Reader): Stre
     })
   )
 
-/** Size and checksum of the bytes. */
 export const sumOfStream = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Sum, E, R> =>
   Stream.runFold(bytes, { size: 0, crc: 0 }, ({ crc, size }, piece) => ({
     size: size + piece.length,

@@ -7,7 +7,7 @@ import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { EventLog, ReadError } from "@daybook/log/log/EventLog"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
-import { contextFiles, type ContextInput } from "../context/ContextFiles.ts"
+import { contextFiles } from "../context/ContextFiles.ts"
 import { blobPath, sentOf } from "../context/Pack.ts"
 import type { PackState } from "../context/PackState.ts"
 
@@ -29,11 +29,7 @@ export const contextInput = Effect.fn("Context.input")(function* <E>({
   session,
   sessionID,
   state
-}: ContextOptions<E>): Effect.fn.Return<
-  { readonly state: PackState; readonly input: ContextInput | undefined },
-  E | ReadError | StoreError,
-  EventLog | SessionStore
-> {
+}: ContextOptions<E>) {
   const sent = sentOf(state)
   if (sent === undefined) return { state, input: undefined }
   const swaps = yield* Effect.forEach(state.swaps, (swap) =>

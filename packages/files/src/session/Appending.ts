@@ -44,10 +44,7 @@ const removeFile = (tracker: TrackedFolder.Tracker, folder: TrackedFolder.Folder
   )
 
 /** Removes the session's own files, and then its record. */
-export const drop = Effect.fnUntraced(function* (
-  writer: Writer,
-  id: string
-): Effect.fn.Return<void, TrackedFolder.TrackError> {
+export const drop = Effect.fnUntraced(function* (writer: Writer, id: string) {
   const { tracker } = writer
   const { files, ledger } = tracker
   forget(writer, id)
@@ -81,10 +78,7 @@ export const flush = (writer: Writer, id: string): Effect.Effect<void, WriteErro
   })
 
 /** Begins a session that was not written yet. */
-const begin = Effect.fnUntraced(function* (
-  { tracker }: Writer,
-  record: SessionRecord
-): Effect.fn.Return<CachedState, WriteError> {
+const begin = Effect.fnUntraced(function* ({ tracker }: Writer, record: SessionRecord) {
   const { files, ledger } = tracker
   const { folder: path, id } = record
   const session: CachedState = {
@@ -103,11 +97,7 @@ const begin = Effect.fnUntraced(function* (
 })
 
 /** Appends a portion to both logs, then records it. */
-const write = Effect.fnUntraced(function* (
-  writer: Writer,
-  id: string,
-  portion: Pieces.Portion
-): Effect.fn.Return<void, WriteError> {
+const write = Effect.fnUntraced(function* (writer: Writer, id: string, portion: Pieces.Portion) {
   const before = yield* writer.cache.load(id)
   const { position, seq } = portion
   const { rendering } = portion.run
@@ -146,11 +136,7 @@ const write = Effect.fnUntraced(function* (
 })
 
 /** Renders new events and writes each full portion. */
-const gather = Effect.fnUntraced(function* (
-  writer: Writer,
-  id: string,
-  events: ReadonlyArray<SessionEvent>
-): Effect.fn.Return<void, WriteError> {
+const gather = Effect.fnUntraced(function* (writer: Writer, id: string, events: ReadonlyArray<SessionEvent>) {
   for (const event of events) {
     let portion = writer.waiting.get(id)
     if (portion === undefined) {
@@ -168,11 +154,7 @@ const gather = Effect.fnUntraced(function* (
 })
 
 /** Takes events of one session in order and skips known ones. */
-export const append = Effect.fnUntraced(function* (
-  writer: Writer,
-  id: string,
-  events: ReadonlyArray<SessionEvent>
-): Effect.fn.Return<void, WriteError> {
+export const append = Effect.fnUntraced(function* (writer: Writer, id: string, events: ReadonlyArray<SessionEvent>) {
   const portion = writer.waiting.get(id)
   const record = portion === undefined ? (yield* writer.cache.load(id))?.record : undefined
   const at = portion ?? record
@@ -191,10 +173,7 @@ export const append = Effect.fnUntraced(function* (
 })
 
 /** The incarnation that the record belongs to. If it has ended, nothing is added: its removal comes next. */
-const incarnationOf = Effect.fnUntraced(function* (
-  writer: Writer,
-  { id, position, seq }: SessionRecord
-): Effect.fn.Return<number | undefined, WriteError> {
+const incarnationOf = Effect.fnUntraced(function* (writer: Writer, { id, position, seq }: SessionRecord) {
   if (seq < 0) return undefined
   const sessionID = SessionID.make(id)
   const { incarnation } = yield* writer.log.head(sessionID)

@@ -9,7 +9,7 @@ import { linesFrom, readerOf, type Source } from "../render/Pieces.ts"
 import * as Rendering from "../render/Rendering.ts"
 import { type LogName, piecesOf } from "../render/Rendering.ts"
 import { blobFile } from "../render/SessionContext.ts"
-import { type CachedState, replay, type WriteError } from "./CachedSession.ts"
+import { type CachedState, replay } from "./CachedSession.ts"
 import type { Writer } from "./Writer.ts"
 
 export type RepairOptions = Pick<Writer, "log" | "tracker">
@@ -137,7 +137,7 @@ export const restoreBlobs = Effect.fnUntraced(function* (
   session: CachedState,
   { foreign }: TrackedFolder.Inspection,
   broken: ReadonlySet<string>
-): Effect.fn.Return<ReadonlySet<string>, WriteError> {
+) {
   const blobs = new Set([...broken].filter((name) => name.startsWith(blobFile(""))))
   const aside = new Set<string>()
   if (blobs.size === 0) return aside

@@ -47,10 +47,7 @@ const contextOf = (writer: Writer.Writer, session: CachedState, name: string) =>
   })
 
 /** Adopts the session's unrecorded files at the end of its log, so that no value goes back to an earlier one. */
-const takeOver = Effect.fnUntraced(function* (
-  writer: Writer.Writer,
-  id: string
-): Effect.fn.Return<CachedState | undefined, WriteError> {
+const takeOver = Effect.fnUntraced(function* (writer: Writer.Writer, id: string) {
   yield* advance(writer, id)
   const session = yield* writer.cache.load(id)
   if (session === undefined || session.record.seq < 0) return session
@@ -83,11 +80,7 @@ const streamed = Effect.fnUntraced(function* (writer: Writer.Writer, id: string,
 })
 
 /** Brings values and context up to the logs. `atEnd`: the log has no more events, so surplus bytes are not ours. */
-const finish = Effect.fnUntraced(function* (
-  writer: Writer.Writer,
-  id: string,
-  { atEnd }: { readonly atEnd: boolean }
-): Effect.fn.Return<void, WriteError> {
+const finish = Effect.fnUntraced(function* (writer: Writer.Writer, id: string, { atEnd }: { readonly atEnd: boolean }) {
   const { tracker } = writer
   const { files } = tracker
   yield* flush(writer, id)
@@ -162,10 +155,7 @@ const removeEmptied = (files: SafeFiles, folder: TrackedFolder.Folder) =>
   )
 
 /** Whether all files of a recorded session are unchanged since they were written. */
-const intact = Effect.fnUntraced(function* (
-  { tracker }: Pick<Writer.Writer, "tracker">,
-  record: SessionRecord
-): Effect.fn.Return<boolean, TrackedFolder.TrackError> {
+const intact = Effect.fnUntraced(function* ({ tracker }: Pick<Writer.Writer, "tracker">, record: SessionRecord) {
   const { files, ledger, modes } = tracker
   if (record.behind || record.shown !== record.seq) return false
   const folder = { path: record.folder, records: new Map(yield* ledger.files(record.folder)) }
@@ -206,7 +196,6 @@ const rewrite = Effect.fnUntraced(function* (writer: Writer.Writer, id: string):
 export interface SessionWriter {
   /** Takes events of one session in order and skips known ones. Written per portion, `flush` or `finish`. */
   readonly append: (id: string, events: ReadonlyArray<SessionEvent>) => Effect.Effect<void, WriteError>
-  /** Writes the session's pending portion. */
   readonly flush: (id: string) => Effect.Effect<void, WriteError>
   /** Writes the session's pending portion and marks it behind, to be retried; returns its folder. */
   readonly leave: (id: string) => Effect.Effect<string, WriteError>
@@ -224,7 +213,6 @@ export interface SessionWriter {
   readonly drop: (id: string) => Effect.Effect<void, TrackedFolder.TrackError>
   /** The former entries in this index of adopted sessions. */
   readonly adopted: (index: string) => ReadonlyArray<IndexEntry>
-  /** The folders of indexes to be written. */
   readonly dueIndexes: () => ReadonlyArray<string>
   readonly written: (index: string) => void
   readonly forget: (id: string) => void

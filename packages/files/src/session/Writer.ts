@@ -25,7 +25,6 @@ export const checkpointEvery = ({ checkpointSize }: SessionRecord): number => Ma
 
 export type SessionCache = ReturnType<typeof makeSessionCache>
 
-/** The session cache of one writer. */
 export const makeSessionCache = ({
   tracker,
   log
@@ -144,7 +143,6 @@ export const addressAt = ({ uid }: Writer, id: string, fold: State): KeptAddress
 
 export const emptyLogs: ReadonlyMap<string, FileRecord> = new Map(logs.map((name) => [name, TrackedFolder.empty]))
 
-/** The record of a session before its first write. */
 export const unwritten = (id: string, address: KeptAddress, first: string): SessionRecord => ({
   id,
   folder: sessionFolder(address),

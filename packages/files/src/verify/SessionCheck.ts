@@ -6,7 +6,6 @@ import { Effect, Option, Schema, type Stream } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import { EventLog, type ReadError } from "@daybook/log/log/EventLog"
 import type { SafeFiles } from "../disk/SafeFiles.ts"
-import type { SafeError } from "../layout/Errors.ts"
 import { type KeptAddress, sessionFolder } from "../layout/Layout.ts"
 import { answerFrom, linesFrom, readerOf } from "../render/Pieces.ts"
 import * as Rendering from "../render/Rendering.ts"
@@ -41,7 +40,6 @@ const shownSeq = (files: SafeFiles, folder: string): Effect.Effect<number | unde
     (bytes) => Option.getOrUndefined(decodeSeq(Buffer.from(bytes).toString("utf8")))?.seq
   )
 
-/** A session's folder and the log that it is compared with. */
 type Compared = { readonly id: string; readonly folder: string; readonly log: EventLog["Type"] }
 
 /** The rendering that the values should reflect, and how far the files match on the way to it. */
@@ -58,10 +56,7 @@ interface Followed {
 }
 
 /** Renders the log and compares the lines; follows a growing log until the values reflect its end. */
-const follow = Effect.fnUntraced(function* (
-  { files }: CheckedRoot,
-  { folder, id, log }: Compared
-): Effect.fn.Return<Followed, ReadError | SafeError> {
+const follow = Effect.fnUntraced(function* ({ files }: CheckedRoot, { folder, id, log }: Compared) {
   const read = readerOf(log, id)
   const logs = Rendering.logs.map((name) => ({ name, progress: FileCheck.makeProgress() }))
   const blobs = new Set<string>()

@@ -156,7 +156,7 @@ const lookAtHouse = Effect.fnUntraced(function* (
   verification: Verification,
   index: string,
   first: ReadonlyArray<Seen>
-): Effect.fn.Return<Findings, VerifyError, EventLog | SessionStore> {
+) {
   const { root } = verification
   let [seen, findings] = [first, yield* checkHouse(root, index, first)]
   for (let n = 1; n < attempts && findings.length > 0; n++) {

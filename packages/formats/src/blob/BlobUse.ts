@@ -3,8 +3,8 @@
  * other blobs. Spec: FM-81..FM-86 in specs/formats.md (PE-8, PE-9).
  */
 import { Duration, Effect, Option, Predicate, Stream } from "effect"
-import { type FileMissing, SessionStorage, type StorageFailed } from "../storage/SessionStorage.ts"
-import { allIn, type BlobHash, BlobStore, hashOf, parseRef, refLength, refOf, type Swept } from "./BlobStore.ts"
+import { SessionStorage, type StorageFailed } from "../storage/SessionStorage.ts"
+import { allIn, type BlobHash, BlobStore, hashOf, parseRef, refLength, refOf } from "./BlobStore.ts"
 
 // Moves the pictures of an entry out into blobs, and back.
 
@@ -89,12 +89,8 @@ export const moveOut = Effect.fnUntraced(function* <A>(entry: A): Effect.fn.Retu
   return value
 })
 
-/** An entry with its pictures, and the blobs that are missing or damaged: their references stay. */
-type MovedIn<A> = { readonly entry: A; readonly missing: ReadonlyArray<BlobHash> }
-
-export const moveIn = Effect.fnUntraced(function* <A>(
-  entry: A
-): Effect.fn.Return<MovedIn<A>, StorageFailed, BlobStore> {
+/** The entry with its pictures, and the blobs that are missing or damaged: their references stay. */
+export const moveIn = Effect.fnUntraced(function* <A>(entry: A) {
   const wanted = blobsOf(entry)
   if (wanted.size === 0) return { entry, missing: [] }
   const store = yield* BlobStore
@@ -111,9 +107,7 @@ export const moveIn = Effect.fnUntraced(function* <A>(
 })
 
 /** How often each blob is referred to in these logs. Reads them in pieces; whatever looks like a reference counts. */
-export const references = Effect.fn("BlobUse.references")(function* (
-  logs: Iterable<string>
-): Effect.fn.Return<ReadonlyMap<BlobHash, number>, FileMissing | StorageFailed, SessionStorage> {
+export const references = Effect.fn("BlobUse.references")(function* (logs: Iterable<string>) {
   const storage = yield* SessionStorage
   const counts = new Map<BlobHash, number>()
   for (const path of logs) {
@@ -134,10 +128,7 @@ export const references = Effect.fn("BlobUse.references")(function* (
 const sweepAge = Duration.hours(1)
 
 /** Deletes the blobs that none of these logs refers to; nothing, if a log cannot be read. Name every log. */
-export const sweep = Effect.fn("BlobUse.sweep")(function* (
-  logs: Iterable<string>,
-  age: Duration.Duration = sweepAge
-): Effect.fn.Return<Swept, FileMissing | StorageFailed, SessionStorage | BlobStore> {
+export const sweep = Effect.fn("BlobUse.sweep")(function* (logs: Iterable<string>, age: Duration.Duration = sweepAge) {
   const counts = yield* references(logs)
   return yield* Effect.flatMap(BlobStore, (store) => store.sweep(new Set(counts.keys()), age))
 })

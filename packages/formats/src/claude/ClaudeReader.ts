@@ -60,16 +60,12 @@ const headOf = (first: ClaudeRecord, name: string | undefined): Head | undefined
 
 // Follows the titles of a Claude Code log, which repeats the current one often.
 
-interface ClaudeTitles {
-  /** The title that a record changes; undefined if it changes none. `has`: the log has a record with this uuid. */
-  readonly next: (record: ClaudeRecord, has: (uuid: string) => boolean) => string | undefined
-}
-
-const makeTitles = (): ClaudeTitles => {
+const makeTitles = () => {
   let current: string | undefined
   let byPerson = false
   return {
-    next: ({ aiTitle, customTitle, leafUuid, summary, type }, has) => {
+    /** The title that a record changes; undefined if it changes none. `has`: the log has a record with this uuid. */
+    next: ({ aiTitle, customTitle, leafUuid, summary, type }: ClaudeRecord, has: (uuid: string) => boolean) => {
       // Summaries of other sessions occur: the leaf says whose it is.
       const given =
         type === "custom-title"
@@ -93,24 +89,9 @@ const makeTitles = (): ClaudeTitles => {
  * note or a setting extends the line that it hangs at, so that forks are only where a person or the tool went back.
  * Spec: FM-137 in specs/formats.md.
  */
-interface ClaudeTree {
-  readonly has: (uuid: string) => boolean
-  /** A key that no item has; the same for the same log. */
-  readonly key: (wanted: string) => string
-  /** The item that a child of this record follows; undefined if the record is unknown. */
-  readonly after: (uuid: string) => string | undefined
-  /** The end of the line that an item is on. */
-  readonly endOf: (key: string) => string
-  /** The key of the record's item. */
-  readonly find: (uuid: string) => string | undefined
-  /** The end of the line that grew last; null at first. */
-  readonly last: () => string | null
-  /** Adds an item. `extends`: later children of its parent follow it instead. */
-  readonly add: (item: { readonly key: string; readonly parent: string | null }, uuid?: string) => void
-  readonly extend: (item: { readonly key: string; readonly parent: string | null }, uuid?: string) => void
-}
+type TreeItem = { readonly key: string; readonly parent: string | null }
 
-const makeTree = (): ClaudeTree => {
+const makeTree = () => {
   const keys = new Map<string, string>()
   const used = new Set<string>()
   /** What extends an item. Each look-up shortens the way, so that all ways stay short. */
@@ -126,27 +107,33 @@ const makeTree = (): ClaudeTree => {
     }
     return end
   }
-  const add: ClaudeTree["add"] = ({ key }, uuid) => {
+  const add = ({ key }: TreeItem, uuid?: string) => {
     if (uuid !== undefined) keys.set(uuid, key)
     last = key
   }
   return {
-    has: (uuid) => keys.has(uuid),
-    key: (wanted) => {
+    has: (uuid: string) => keys.has(uuid),
+    /** A key that no item has; the same for the same log. */
+    key: (wanted: string) => {
       let key = wanted
       for (let number = 2; used.has(key); number++) key = `${wanted}#${number}`
       used.add(key)
       return key
     },
-    after: (uuid) => {
+    /** The item that a child of this record follows; undefined if the record is unknown. */
+    after: (uuid: string) => {
       const key = keys.get(uuid)
       return key === undefined ? undefined : endOf(key)
     },
+    /** The end of the line that an item is on. */
     endOf,
-    find: (uuid) => keys.get(uuid),
+    /** The key of the record's item. */
+    find: (uuid: string) => keys.get(uuid),
+    /** The end of the line that grew last; null at first. */
     last: () => (last === null ? null : endOf(last)),
     add,
-    extend: (item, uuid) => {
+    /** Adds an item; later children of its parent follow it instead. */
+    extend: (item: TreeItem, uuid?: string) => {
       if (item.parent !== null) extensions.set(endOf(item.parent), item.key)
       add(item, uuid)
     }

@@ -244,15 +244,11 @@ const spentOf = (usage: ApiUsage, cost: number): Spending => ({
   cacheWrite: usage.cache_creation_input_tokens ?? 0
 })
 
-interface ClaudeUsage {
-  /** What a line adds to what earlier lines of its message counted. */
-  readonly count: (messageID: string, usage: ApiUsage | undefined, cost?: number) => Spending
-}
-
-export const makeUsage = (): ClaudeUsage => {
+export const makeUsage = () => {
   const counted = new Map<string, Spending>()
   return {
-    count: (messageID, usage, cost = 0) => {
+    /** What a line adds to what earlier lines of its message counted. */
+    count: (messageID: string, usage: ApiUsage | undefined, cost = 0): Spending => {
       if (usage === undefined) return nothing
       const before = counted.get(messageID) ?? nothing
       const now = larger(before, spentOf(usage, cost))

@@ -79,12 +79,6 @@ const headOf = (early: ReadonlyArray<JsonRecord>, name: string | undefined, last
 
 // Reads what a compaction of Codex left visible.
 
-export interface CompactionRemains {
-  readonly summary: string
-  /** The model read a summary that only its provider can decrypt. */
-  readonly encrypted: boolean
-}
-
 /** Prompts and summaries of the new history; Codex sends its own texts again with each turn. */
 const readable = ({ content, role, type }: Payload): ReadonlyArray<string> => {
   if (type !== "message" || (role !== "user" && role !== "assistant")) return []
@@ -92,12 +86,13 @@ const readable = ({ content, role, type }: Payload): ReadonlyArray<string> => {
   return text === "" || userMessageOf(text).is === "note" ? [] : [text]
 }
 
-const leftBy = ({ message, replacement_history = [] }: Payload): CompactionRemains => {
+const leftBy = ({ message, replacement_history = [] }: Payload) => {
   const items = replacement_history.filter(Predicate.isReadonlyRecord).map((item) => decode(item).payload)
   const texts = items.flatMap(readable)
   const own = message === undefined || message === "" || texts.some((text) => text.includes(message)) ? [] : [message]
   return {
     summary: [...texts, ...own].join("\n\n"),
+    /** The model read a summary that only its provider can decrypt. */
     encrypted: items.some(({ type }) => type?.includes("compaction") === true)
   }
 }
@@ -114,22 +109,16 @@ interface PersonMessage {
   readonly kinds: Set<Kind>
 }
 
-interface CodexRepeats {
-  /** Whether a record of another kind has said this since the last answer. */
-  readonly isRepeated: (kind: Kind, content: Content) => boolean
-  /** The model answers: what comes later repeats nothing from before. */
-  readonly answered: () => void
-}
-
 /** A person sends few messages before an answer; older ones are forgotten. */
 const maxSaid = 16
 
 const isWithin = (text: string, said: PersonMessage): boolean => said.isBundle && said.text.includes(text)
 
-const makeRepeats = (): CodexRepeats => {
+const makeRepeats = () => {
   let earlier: Array<PersonMessage> = []
   return {
-    isRepeated: (kind, content) => {
+    /** Whether a record of another kind has said this since the last answer. */
+    isRepeated: (kind: Kind, content: Content) => {
       const shown = textOf(content)
       const said: PersonMessage = {
         text: shown.replace(/\s+/g, ""),
@@ -145,9 +134,8 @@ const makeRepeats = (): CodexRepeats => {
       if (same === undefined) earlier = [...earlier.slice(1 - maxSaid), said]
       return same !== undefined
     },
-    answered: () => {
-      earlier = []
-    }
+    /** The model answers: what comes later repeats nothing from before. */
+    answered: () => void (earlier = [])
   }
 }
 

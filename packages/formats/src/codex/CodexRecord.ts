@@ -181,15 +181,11 @@ const spentOf = (usage: TokenUsage): Spending => {
 
 const allOf = ({ cacheRead, cacheWrite, input, output }: Spending): number => input + cacheRead + cacheWrite + output
 
-interface CodexUsage {
-  /** What was spent since the last count. */
-  readonly count: (payload: Payload) => Spending
-}
-
-export const make = (): CodexUsage => {
+export const make = () => {
   let before = nothing
   return {
-    count: ({ info, thread_token_usage, usage }) => {
+    /** What was spent since the last count. */
+    count: ({ info, thread_token_usage, usage }: Payload): Spending => {
       const total = info?.total_token_usage ?? thread_token_usage
       const last = info?.last_token_usage ?? usage
       if (total === undefined) return last === undefined ? nothing : spentOf(last)

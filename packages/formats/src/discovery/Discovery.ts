@@ -123,7 +123,6 @@ const parsedText = (escaped: string): string | undefined => {
 const roleOf = ({ message, type }: JsonRecord): unknown =>
   type === "message" && Predicate.isReadonlyRecord(message) ? message["role"] : undefined
 
-/** The lines that hold a word. The text is not divided into all its lines. */
 function* linesWith(text: string, word: string): Generator<string> {
   for (let at = text.indexOf(word); at >= 0;) {
     const end = text.indexOf("\n", at)

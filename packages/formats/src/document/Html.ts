@@ -159,7 +159,6 @@ const part = (given: Part): string => {
 const section = (message: Message, title: string, body: string): string =>
   `<section class="${message.type}" id="${htmlText(message.id)}">\n<h2>${title} <time>${minuteText(message.createdAt)}</time></h2>\n${body}</section>\n`
 
-/** Cost and tokens of one answer. */
 const spent = ({ cost, tokens }: Extract<Message, { readonly type: "assistant" }>): string =>
   tokens === undefined
     ? ""

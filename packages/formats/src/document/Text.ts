@@ -86,7 +86,6 @@ for (const rule of ["th_open", "td_open"]) {
 /** Longer texts are shown as they are: their rendering would take seconds and as much memory again. */
 const mostCharacters = 100_000
 
-/** The text as HTML. */
 export const rendered = (text: string): string =>
   text.length > mostCharacters ? `<pre>${htmlText(text)}</pre>\n` : renderer.render(text)
 
@@ -191,7 +190,6 @@ export const makeTotals = () => {
 
 const count = (number: number, word: string) => `${number.toLocaleString("en-US")} ${word}${number === 1 ? "" : "s"}`
 
-/** The totals in sentences. */
 export const sentences = (totals: Totals): ReadonlyArray<string> => [
   `${count(totals.prompts.length, "prompt")}, ${count(totals.answers, "answer")}, ${count(totals.calls, "tool call")}.`,
   `${count(totals.input, "input token")} (${count(totals.cacheRead, "token")} read from and ` +

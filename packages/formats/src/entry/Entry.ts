@@ -197,28 +197,9 @@ export type Body = typeof Body.Type
 
 export type BodyOf<Type extends Body["type"]> = Extract<Body, { readonly type: Type }>
 
-const knownTypes: ReadonlySet<unknown> = new Set<Body["type"]>([
-  "message",
-  "thinking_level_change",
-  "model_change",
-  "compaction",
-  "branch_summary",
-  "usage",
-  "model_usage",
-  "context_edit",
-  "reset_boundary",
-  "custom",
-  "custom_message",
-  "label",
-  "session_info",
-  "title_change",
-  "ttsr_injection",
-  "session_init",
-  "mode_change",
-  "context_change",
-  "service_tier_change",
-  "mcp_tool_selection"
-])
+const knownTypes: ReadonlySet<unknown> = new Set(
+  Body.members.flatMap(({ fields }): ReadonlyArray<string> => fields.type.literals)
+)
 
 export const Entry = Schema.Struct({
   id: Schema.NonEmptyString,
@@ -265,7 +246,6 @@ export const bodyOf = (record: JsonRecord): Either.Either<Body, string> | undefi
   return isBody(value) ? Either.right(value) : Either.left(wrongFields(record))
 }
 
-/** The entry of a record with the form of an entry. */
 export const entryOf = (record: JsonRecord): Entry => {
   const { id, parentId, timestamp } = record
   const body = bodyOf(record)

@@ -17,7 +17,6 @@ const fileMentionText = ({ files }: MessageOf<"fileMention">): string => {
   return ["<system-reminder>", ...blocks, "</system-reminder>"].join("\n")
 }
 
-/** What all items have. */
 export type Base = Pick<Conversation.Item, "key" | "parent" | "time" | "place" | "record">
 
 type Media = typeof Conversation.Media.Type

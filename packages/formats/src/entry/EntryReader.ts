@@ -155,7 +155,6 @@ export const dialectOf = (header: JsonRecord, records: ReadonlyArray<JsonRecord>
 type Migrated = { readonly record: JsonRecord; readonly keptNothing?: true }
 
 export interface Migration {
-  /** The header in version 3. */
   readonly header: JsonRecord
   /** The record in version 3. Call it for each record after the header, in order, with its slot. */
   readonly next: (record: JsonRecord, slot: number) => Migrated

@@ -2,7 +2,7 @@
 import { dirname } from "node:path"
 import type { PlatformError } from "@effect/platform/Error"
 import { type File, FileSystem } from "@effect/platform/FileSystem"
-import { Effect, Option, type Scope, Stream } from "effect"
+import { Effect, Option, Stream } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
 import type { Head } from "../conversation/Conversation.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
@@ -110,9 +110,7 @@ export type MigrateError = EntryReader.ReadingError | LogChanged | LogFile.LogUn
  * Migrates the file to version 3, unless it has that version. Fails without a change if another writer has its lock, or
  * if it is written to meanwhile. The original stays beside it, as `name.v1.bak`.
  */
-export const migrateFile = Effect.fn("MigrateFile.migrateFile")(function* (
-  name: string
-): Effect.fn.Return<Result, MigrateError, FileSystem | Scope.Scope | SessionStorage> {
+export const migrateFile = Effect.fn("MigrateFile.migrateFile")(function* (name: string) {
   const files = yield* FileSystem
   // A rename onto a link would replace the link.
   const path = yield* Effect.orElseSucceed(files.realPath(name), () => name)

@@ -17,9 +17,7 @@ export interface Node {
 export interface EntryTree {
   /** All entries in file order, also those whose id a later entry repeats. */
   readonly entries: ReadonlyArray<Entry>
-  /** The last entry with this id. */
   readonly get: (id: string) => Entry | undefined
-  /** The last entry; undefined if there is none. */
   readonly last: () => Entry | undefined
   readonly add: (entry: Entry) => void
   /** The label of an entry, if it has one. */
@@ -305,7 +303,6 @@ const keptBy = (body: BodyOf<"compaction">, before: ReadonlyArray<Entry>): Reado
   return first < 0 ? [] : before.slice(first).filter((entry) => !isSystem(entry))
 }
 
-/** The path from the last reset of the context on. */
 const sinceReset = (path: ReadonlyArray<Entry>): ReadonlyArray<Entry> =>
   path.slice(path.findLastIndex(({ body }) => body?.type === "reset_boundary") + 1)
 

@@ -34,7 +34,6 @@ const refers: ReadonlySet<string> = new Set([
 
 /** The ledger of one log. */
 export class Ledger {
-  /** The key of the last record. */
   last: string | null = null
   private readonly keys: Array<string> = []
   /** The last event of each record, ascending. */
@@ -154,7 +153,6 @@ export class EntryExport {
   private readonly grouping = new Grouping()
   private readonly notes: Array<string> = []
   private readonly imported: ImportedLog | undefined
-  /** Whether the source's records are restored. */
   private readonly restores: boolean
   /** The events since the last record of the import; undefined once the import is over. */
   private pending: Array<SessionEvent> | undefined

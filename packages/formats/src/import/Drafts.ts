@@ -43,7 +43,6 @@ export interface Call {
 
 const dataUri = (mime: string, data: string): string => `data:${mime};base64,${data}`
 
-/** The texts of a content, a line each. */
 export const textOf = (content: Content): string =>
   content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
 

@@ -28,7 +28,6 @@ import {
 
 interface LoadedLog {
   readonly before: ReadonlyArray<JsonRecord>
-  /** In the current version. */
   readonly header: Header
   /** The records after the header, in the current version. */
   readonly records: ReadonlyArray<JsonRecord>

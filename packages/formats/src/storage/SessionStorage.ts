@@ -87,7 +87,6 @@ export const makeLatch = (onFirst: (error: StorageFailed) => Effect.Effect<void>
   }
 }
 
-/** A latch that logs its error with the file. */
 export const loggedLatch = (path: string): Latch =>
   makeLatch((error) => Effect.logError(`${path} is not written any more: ${error.message}`))
 
@@ -137,7 +136,6 @@ export interface Service {
   readonly readText: (path: string) => Effect.Effect<string, FileMissing | StorageFailed>
   /** What `stat` says of each file, and its first bytes. Read together: an effect each costs as much as a file. */
   readonly readStarts: (paths: ReadonlyArray<string>, bytes: number) => Effect.Effect<ReadonlyArray<Start>>
-  /** The bytes of the file, in pieces. */
   readonly readBytes: (path: string) => Stream.Stream<Uint8Array, FileMissing | StorageFailed>
   /** Replaces the file by the text, atomically (FM-72): a reader sees the old or the new content. */
   readonly writeText: (path: string, text: string) => Effect.Effect<void, StorageFailed>

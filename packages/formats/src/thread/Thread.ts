@@ -51,7 +51,6 @@ export interface ThreadTurns {
   readonly run: <A, E, R>(turn: Effect.Effect<A, E, R>) => Effect.Effect<A, E | ThreadBusy, R>
 }
 
-/** The turns of one thread. */
 export const make = (id: ThreadID, most: number = maxWaiting): ThreadTurns => {
   const mutex = Effect.unsafeMakeSemaphore(1)
   let turns = 0
@@ -101,7 +100,6 @@ export interface Thread {
   readonly rename: (name: string) => Effect.Effect<ThreadMetadata, StorageFailed>
 }
 
-/** The content of `metadata.json`. */
 export const metadataText = (metadata: ThreadMetadata): string => `${JSON.stringify(metadata, null, 2)}\n`
 
 const isRecord = (value: Readonly<Record<string, unknown>>): boolean => "recordType" in value

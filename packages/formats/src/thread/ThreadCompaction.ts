@@ -21,14 +21,8 @@ import {
 const wrapped = (summary: string): string =>
   `The conversation history before this point was compacted into the following summary:\n<summary>\n${summary}\n</summary>`
 
-/** The latest compaction, if there is one, and the messages that are shown after its summary. */
-export interface CompactedThread {
-  readonly compaction: CompactionRecord | undefined
-  readonly messages: ReadonlyArray<MessageRecord>
-}
-
 /** Applies the latest compaction. Each message is shown once, also one that its two rules name. */
-export const shownOf = (records: ReadonlyArray<ThreadRecord>): CompactedThread => {
+export const shownOf = (records: ReadonlyArray<ThreadRecord>) => {
   const at = records.findLastIndex(({ recordType }) => recordType === "compaction")
   const last = records[at]
   const compaction = last?.recordType === "compaction" ? last : undefined
@@ -282,7 +276,6 @@ const tagged = (tag: string, paths: ReadonlyArray<string>): string =>
 export const withFiles = (summary: string, { modifiedFiles, readFiles }: Files): string =>
   summary + tagged("read-files", readFiles) + tagged("modified-files", modifiedFiles)
 
-/** The summary without lists of files. */
 const withoutFiles = (summary: string): string =>
   summary.replace(/\s*<(read-files|modified-files)>\n[\s\S]*?\n?<\/\1>/g, "").trim()
 

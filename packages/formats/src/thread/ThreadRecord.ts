@@ -34,7 +34,6 @@ export const timeOf = (id: ThreadID): number =>
     .split("")
     .reduce((time, character) => time * 32 + alphabet.indexOf(character), 0)
 
-/** A time as ISO 8601. */
 const Timestamp = Schema.String.pipe(
   Schema.filter((text) => !Number.isNaN(Date.parse(text)), { message: () => "expected a time as ISO 8601" })
 ).annotations({ arbitrary: () => (fc) => fc.date({ noInvalidDate: true }).map((date) => date.toISOString()) })
@@ -110,12 +109,10 @@ export const ThreadMetadata = Schema.Struct({
   model: Schema.String,
   messageCount: Schema.NonNegativeInt,
   source: Schema.Literal("interactive", "cron"),
-  /** The job of a thread with source `cron`. */
   cronJobId: optional(Schema.String),
   /** Instructions for this thread alone. */
   systemPromptOverride: optional(Schema.String),
   metrics: optional(ThreadMetrics),
-  /** The `seq` of the next record. */
   nextSeq: optional(Schema.NonNegativeInt)
 })
 export type ThreadMetadata = typeof ThreadMetadata.Type

@@ -186,7 +186,6 @@ const webBody = (body: ReadableStream<Uint8Array> | null): Body => {
   }
 }
 
-/** Sends with a host's own `fetch`. */
 const viaFetch =
   (own: typeof globalThis.fetch): Send =>
   async (url, init) => {

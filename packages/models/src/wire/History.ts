@@ -114,7 +114,6 @@ const isCallPart = (part: Prompt.AssistantMessagePart): part is CallPart =>
 
 const refused = { word: /[^a-zA-Z0-9_-]/g, printable: /[^\x21-\x7e]/g } as const
 
-/** The digest of an id, with exactly this length. */
 const digest = (id: string, length: number): string =>
   BigInt(`0x${createHash("sha256").update(id).digest("hex")}`)
     .toString(36)

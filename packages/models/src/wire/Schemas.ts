@@ -66,7 +66,6 @@ const inferred = (schema: Json): Json => {
   return type === undefined ? { anyOf: anything } : { type }
 }
 
-/** The schema with the schemas in it. */
 const within = (schema: Json): Json =>
   Object.fromEntries(
     Object.entries(schema).flatMap(([name, value]) => {

@@ -18,7 +18,6 @@ interface Section {
 /** Also in the brackets of Magistral and of Kimi. */
 const tag = /^([<[◁])(\/?)(think|thinking|thought|reasoning|seed:think|THINK)([>\]▷])/
 const channel = /^(?:<\|start\|>\w*)?<\|channel\|>(\w*)[^|]{0,80}(?:<\|constrain\|>\w*)?<\|message\|>/
-/** The channels of Gemma 4. */
 const gemmaChannel = /^<\|channel>(\w*)\n/
 const channelEnd = /<\|(?:end|return|call)\|>|<channel\|>/
 /** The beginning of a tag, or of the head of a channel. */

@@ -3,7 +3,7 @@
  * scope's end removes the repository. Spec: SL-150..SL-167 in specs/shell.md.
  */
 import { randomBytes } from "node:crypto"
-import { Clock, Deferred, type Duration, Effect, Schema, type Scope } from "effect"
+import { Clock, Deferred, type Duration, Effect, Schema } from "effect"
 import { Unrecorded } from "../domain/ExecResult.ts"
 import { InvalidOption, type TransportFailed } from "../domain/ShellError.ts"
 import { quoted } from "../session/ShellScripts.ts"
@@ -225,7 +225,7 @@ export const make = Effect.fnUntraced(function* (
   place: CheckpointScope,
   redact: (text: string) => string,
   limits: AllLimits = usual
-): Effect.fn.Return<Checkpoints, never, Scope.Scope> {
+) {
   const within = Effect.timeoutFail({
     duration: limits.patience,
     onTimeout: () => new CheckpointFailed({ reason: "failed", details: `it took longer than ${limits.patience}` })

@@ -156,14 +156,8 @@ export const steps = ({ differences, present, wanted }: Comparison): ReadonlyArr
 export const encoded = (all: ReadonlyArray<Step>): Buffer =>
   Buffer.from(all.map(({ mode, path, verb }) => `${verb}\0${mode}\0${path}\0`).join(""), "latin1")
 
-interface Account {
-  readonly added: ReadonlyArray<string>
-  readonly changed: ReadonlyArray<string>
-  readonly deleted: ReadonlyArray<string>
-}
-
 /** The files that a restore writes, changes and deletes. */
-export const account = (comparison: Comparison, all: ReadonlyArray<Step>): Account => {
+export const account = (comparison: Comparison, all: ReadonlyArray<Step>) => {
   const folders = allFolders(comparison.wanted)
   const named = new Set(comparison.differences.map(({ path }) => path))
   const modes = all.flatMap(({ path, verb }) =>

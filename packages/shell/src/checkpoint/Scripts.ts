@@ -170,7 +170,6 @@ printf '%s' "$store"
 leave 0 ''
 `
 
-/** Removes a store. */
 export const removing =
   (store: string) =>
   (token: string): string => `

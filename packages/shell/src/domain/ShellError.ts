@@ -52,7 +52,6 @@ export class TransportFailed extends Schema.TaggedError<TransportFailed>("@daybo
   }
 }
 
-/** Why a shell closed. */
 export const CloseReason = ShellCloseReason
 export type CloseReason = ShellCloseReason
 

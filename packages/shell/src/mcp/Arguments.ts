@@ -164,7 +164,6 @@ export const asArgument = ({ details, option }: InvalidOption): InvalidOption =>
   return new InvalidOption({ option: [written[name] ?? name, ...rest].join("."), details })
 }
 
-/** The lists of a creation. */
 export const listsOf = ({ allow, deny }: Create): Effect.Effect<ShellLists, InvalidOption> =>
   decode(ShellLists, { ...(allow === undefined ? {} : { allow }), ...(deny === undefined ? {} : { deny }) })
 

@@ -4,13 +4,6 @@ import { isUtf8 } from "node:buffer"
 // Decodes one stream as UTF-8 across chunk borders; other bytes become U+FFFD, except the 8-bit forms of terminal
 // sequences.
 
-interface Utf8Text {
-  /** The complete characters so far. Keeps at most three bytes back. */
-  readonly add: (bytes: Uint8Array) => string
-  /** What an incomplete character at the end becomes. */
-  readonly end: () => string
-}
-
 /** The bytes at the end that begin a character which is not complete. */
 const incomplete = (bytes: Uint8Array): number => {
   for (let back = 1; back <= 3 && back <= bytes.length; back++) {
@@ -55,7 +48,7 @@ class Damaged {
   }
 }
 
-export const makeUtf8Text = (): Utf8Text => {
+export const makeUtf8Text = () => {
   const damaged = new Damaged()
   let held: Uint8Array = new Uint8Array(0)
   const decoded = (bytes: Uint8Array): string => {
@@ -64,12 +57,14 @@ export const makeUtf8Text = (): Utf8Text => {
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8")
   }
   return {
-    add: (bytes) => {
+    /** The complete characters so far. Keeps at most three bytes back. */
+    add: (bytes: Uint8Array) => {
       const all = held.length === 0 ? bytes : Buffer.concat([held, bytes])
       const kept = incomplete(all)
       held = all.slice(all.length - kept)
       return decoded(all.subarray(0, all.length - kept))
     },
+    /** What an incomplete character at the end becomes. */
     end: () => {
       const rest = decoded(held)
       held = new Uint8Array(0)

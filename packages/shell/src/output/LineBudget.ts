@@ -42,14 +42,6 @@ export const compilePattern = (option: string, pattern: string): Either.Either<L
 
 // Keeps the beginning and the end of a long text in bounded memory, and counts the rest.
 
-/** What was kept of a text. */
-export interface HeadAndTail {
-  readonly head: string
-  readonly tail: string
-  /** Characters between `head` and `tail`. */
-  readonly omitted: number
-}
-
 /** A copy, so that a slice does not keep its whole text in memory. */
 const detached = (text: string): string => (text.length < 16 ? text : ` ${text}`.slice(1))
 
@@ -86,8 +78,8 @@ export class HeadTail {
     }
   }
 
-  /** What is kept now. */
-  kept(): HeadAndTail {
+  /** What is kept now; `omitted` counts the characters between `head` and `tail`. */
+  kept() {
     if (this.length <= this.limit) return { head: this.head + this.tail, tail: "", omitted: 0 }
     const head = beginningOf(this.head + this.tail.slice(0, 1), this.headLength)
     const tail = endOf(this.tail, this.tailLength)
@@ -155,8 +147,6 @@ interface Part {
   readonly text: string
 }
 
-type CappedLines = { readonly text: string; readonly linesKept: number; readonly charactersKept: number }
-
 class LineCap {
   private readonly limit: number
   private readonly headLength: number
@@ -184,7 +174,7 @@ class LineCap {
   }
 
   /** The lines with marks. `total` is the number of lines of the whole stream. */
-  render(total: number): CappedLines {
+  render(total: number) {
     const all = [...this.head, ...this.tail.take()]
     const cut = this.total - 1 > this.limit
     const first = cut ? headPart(all, this.headLength) : wholePart(all)
@@ -242,7 +232,6 @@ const withMarks = (lines: Part["lines"], previous: number): ReadonlyArray<string
     return missing > 0 ? [linesMark(missing), text] : [text]
   })
 
-/** A budget whose pattern is compiled. */
 export interface CompiledBudget {
   readonly matches: LinearPattern | undefined
   /** Lines shown before and after a match. */

@@ -27,19 +27,14 @@ export interface OutputPipeline {
   readonly end: () => LineBudget.ShapedOutput
 }
 
-interface CleanText {
-  readonly add: (bytes: Uint8Array) => string
-  /** Call once, after the last bytes. */
-  readonly end: () => string
-}
-
 /** What everybody may read of a stream: its text, without terminal sequences and secrets. */
-export const makeClean = (secrets: RedactionStream.Secrets): CleanText => {
+export const makeClean = (secrets: RedactionStream.Secrets) => {
   const decoder = Escapes.makeUtf8Text()
   const escapes = Escapes.makeEscapes()
   const redaction = RedactionStream.make(secrets)
   return {
-    add: (bytes) => redaction.add(escapes.add(decoder.add(bytes))),
+    add: (bytes: Uint8Array) => redaction.add(escapes.add(decoder.add(bytes))),
+    /** Call once, after the last bytes. */
     end: () => redaction.add(escapes.add(decoder.end()) + escapes.end()) + redaction.end()
   }
 }

@@ -25,7 +25,6 @@ const lists = { allow: optional(CommandNames), deny: optional(CommandNames) }
 export const ShellLists = Schema.Struct(lists)
 export type ShellLists = typeof ShellLists.Type
 
-/** The operator's policy for every shell. */
 export const OperatorPolicy = Schema.Struct({
   ...lists,
   /** Patterns of RE2's syntax: a line or a command that one matches is refused. */

@@ -33,7 +33,6 @@ export interface ListedShell {
   readonly cwd?: string
   /** Commands that ended, as far as the log has them. */
   readonly commands: number
-  /** The end of the last command; absent before the first one ends. */
   readonly lastEndAt?: number
   /** Absent while the shell is open. */
   readonly closed?: { readonly at: number; readonly reason: ShellCloseReason }
@@ -89,7 +88,6 @@ export const evolve = (list: ShellList, event: SessionEvent): ShellList => {
   return put(list, changed(shell, event), event.type === "session.next.shell.closed")
 }
 
-/** The shells that are open. */
 export const open = (list: ShellList): ReadonlyArray<ListedShell> =>
   [...list.values()].filter((shell) => shell.closed === undefined)
 

@@ -31,7 +31,6 @@ type Mark = { readonly text: Buffer; readonly kind: "begin" | "end" | "note"; re
 
 type Match = { readonly mark: Mark; readonly start: number; readonly end: number }
 
-/** The first of the marks in the bytes. */
 const firstOf = (bytes: Buffer, marks: ReadonlyArray<Mark>): Match | undefined => {
   let first: Match | undefined
   for (const mark of marks) {
@@ -147,7 +146,6 @@ const newline = 10
 
 const start = Buffer.from("bash: ")
 
-/** Complaints of the bash with this number. */
 const complaints = (pid: number): RegExp =>
   new RegExp(`^bash: (?:_: readonly variable|\\[${pid}: [^\\]]+\\] tcsetattr: [^\\n]+)$`)
 

@@ -1,5 +1,5 @@
 /** Runs a live shell's keeper: asks it to signal processes, and waits until it has. Spec: SL-16..SL-19. */
-import { Deferred, Effect, Exit as Outcome, Fiber, type Scope } from "effect"
+import { Deferred, Effect, Exit as Outcome, Fiber } from "effect"
 import { pause } from "@daybook/core/child/ShellProcess"
 import { TransportFailed } from "../domain/ShellError.ts"
 import { type Exit, lostExit, type Transport } from "../transport/Program.ts"
@@ -359,7 +359,7 @@ export const start = Effect.fn("Keeper.start")(function* (
   mark: string,
   /** Other times are for tests. */
   millis: number = orderMillis
-): Effect.fn.Return<Keeper, TransportFailed, Scope.Scope> {
+) {
   const program = yield* transport.run(keeperScript(mark))
   const replies = makeReplies()
   program.listen((stream, bytes) => {

@@ -240,7 +240,6 @@ const makeRunner = Effect.fnUntraced(function* (
   /** Number of the command that is watched. */
   let watched = 0
   let errors: Dialogue.Quiet | undefined
-  /** When the running command was sent. */
   let sentAt = 0
   // A running command may wait for its reader. What stops it reads to the end, and is not stopped again.
   let isFree = false
@@ -413,10 +412,7 @@ const makeRunner = Effect.fnUntraced(function* (
 })
 
 /** Opens a shell. The scope's end kills it with everything that it started. */
-export const open = Effect.fn("LiveShell.open")(function* (
-  transport: Transport,
-  options: Options
-): Effect.fn.Return<LiveShell, TransportFailed, Scope.Scope> {
+export const open = Effect.fn("LiveShell.open")(function* (transport: Transport, options: Options) {
   const mark = Dialogue.makeToken()
   // What the shell prints before it is set up, such as a prompt, is no job's output.
   let late: Sink = () => undefined

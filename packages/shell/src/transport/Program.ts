@@ -30,7 +30,6 @@ export interface Program {
   readonly write: (bytes: string | Uint8Array) => Effect.Effect<void>
   /** As `write`, without waiting. */
   readonly send: (bytes: string | Uint8Array) => void
-  /** Ends standard input. */
   readonly endInput: Effect.Effect<void>
   readonly exit: Effect.Effect<Exit>
   /** Only in a sandbox: the program's number for programs outside of it. Undefined once it has ended. */
@@ -47,7 +46,6 @@ export interface Transport {
   readonly sandbox?: ShellSandbox
 }
 
-/** The sandbox of a shell. */
 interface ShellSandbox {
   readonly cwd: string
   readonly limits: Limits

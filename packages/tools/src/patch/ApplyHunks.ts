@@ -217,7 +217,6 @@ export interface Applied {
   readonly near: ReadonlyArray<number>
 }
 
-/** Applies all hunks in order. */
 export const applyHunks = (content: string, hunks: ReadonlyArray<Hunk>): Either.Either<Applied, HunkRefused> =>
   Either.gen(function* () {
     const mark = content.startsWith(byteOrderMark) ? byteOrderMark : ""

@@ -3,7 +3,6 @@ import { Data, Either, Schema } from "effect"
 
 /** Maximum size of a patch, in bytes of UTF-8. */
 export const maximumPatchBytes = 1024 * 1024
-/** Maximum number of files in a patch. */
 const maximumPatchFiles = 100
 
 /** One line of a hunk: kept, removed or added. */
@@ -16,7 +15,6 @@ export interface Hunk {
   /** Lines of the file before the hunk, outermost first. */
   readonly anchors: ReadonlyArray<string>
   readonly lines: ReadonlyArray<HunkLine>
-  /** Whether the file must end where the hunk ends. */
   readonly endOfFile: boolean
   /** Whether the changed file ends with a line break; undefined: as before. */
   readonly finalNewline: boolean | undefined

@@ -88,11 +88,9 @@ type CommitOptions = { readonly io: FileOperations; readonly hold: LocationFiles
 export interface Commit extends CommitOptions {
   /** Makes the names of its temporary files unique. */
   readonly token: string
-  /** Created folders, outermost first, with their display names. */
   readonly folders: Map<string, string>
   /** Created files beside targets, with their display names. */
   readonly spare: Map<string, string>
-  /** The folders that are held open. */
   readonly held: Map<string, PathInFolder>
 }
 
@@ -115,7 +113,6 @@ const near = ({ real, resource }: Target, file: string) =>
 /** Runs a file operation; fails with its error. */
 const attempt = (run: () => Promise<void>) => Effect.tryPromise({ try: run, catch: (cause) => cause })
 
-/** Runs a file operation; its failure names the target. */
 const named = (verb: string, { resource }: Target, run: () => Promise<void>) =>
   Effect.mapError(attempt(run), (cause) => fileFailure(verb, resource, cause))
 

@@ -14,7 +14,6 @@ import { applyHunks } from "./ApplyHunks.ts"
 import type { FileChange } from "./Patch.ts"
 import type { Step } from "./PatchCommit.ts"
 
-/** A change with its resolved files. */
 export interface ResolvedChange {
   readonly change: FileChange
   readonly target: WritableTarget

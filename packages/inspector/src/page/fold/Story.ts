@@ -3,7 +3,7 @@ import type { EventIn, EventOfType, SessionEvent } from "@daybook/log/events/Ses
 
 import type { Budget, Tokens } from "@daybook/log/domain/Values"
 import { withheldText } from "@daybook/log/domain/Message"
-import { type Lane, Timeline } from "./Timeline.ts"
+import { type Lane, type Outcome, Timeline } from "./Timeline.ts"
 
 /** One provider request that ended. */
 export interface RequestCost {
@@ -157,6 +157,8 @@ const firstLine = (text: string): string => text.trimStart().slice(0, 400).split
 const callKey = ({ assistantMessageID, callID }: { readonly assistantMessageID: string; readonly callID: string }) =>
   `${assistantMessageID} ${callID}`
 
+const outcomeOf = ({ type }: SessionEvent): Outcome => (type.endsWith(".failed") ? "failed" : "completed")
+
 export class Story {
   readonly timeline = new Timeline()
   readonly spending = new Spending()
@@ -166,7 +168,6 @@ export class Story {
   seq = -1
   count = 0
 
-  /** Adds an event; one that was added before is ignored. */
   add(event: SessionEvent): void {
     if (event.seq <= this.seq) return
     this.seq = event.seq
@@ -196,98 +197,78 @@ export class Story {
         return
       case "session.next.prompt.admitted":
         timeline.begin("prompt", event.data.messageID, start, firstLine(event.data.prompt.text))
-        timeline.waits("prompt", event.data.messageID)
-        return
+        return timeline.waits("prompt", event.data.messageID)
       case "session.next.prompt.promoted":
-        timeline.end("prompt", event.data.messageID, created, "completed")
-        return
+        return timeline.end("prompt", event.data.messageID, created, "completed")
       case "session.next.prompt.withdrawn":
-        timeline.end("prompt", event.data.messageID, created, "withdrawn")
-        return
+        return timeline.end("prompt", event.data.messageID, created, "withdrawn")
       case "session.next.activity.started":
-        timeline.begin("activity", event.data.activityID, start, `activity, opened by ${event.data.trigger}`)
-        return
+        return timeline.begin("activity", event.data.activityID, start, `activity, opened by ${event.data.trigger}`)
       case "session.next.activity.settled":
         return this.#settle(event)
       case "session.next.step.started": {
         const { assistantMessageID: messageID, model } = event.data
         this.turns.push({ ...at, messageID, model: model.id })
-        timeline.begin("turn", messageID, start, `turn ${this.turns.length}, ${model.id}`)
-        return
+        return timeline.begin("turn", messageID, start, `turn ${this.turns.length}, ${model.id}`)
       }
       case "session.next.step.ended":
-        timeline.end("turn", event.data.assistantMessageID, created, "completed")
-        spending.charge(at, event.data)
-        return
       case "session.next.step.failed":
-        timeline.end("turn", event.data.assistantMessageID, created, "failed")
-        spending.charge(at, event.data)
-        return
+        timeline.end("turn", event.data.assistantMessageID, created, outcomeOf(event))
+        return spending.charge(at, event.data)
       case "session.next.tool.called":
-        timeline.begin("tool", callKey(event.data), start, event.data.tool)
-        return
+        return timeline.begin("tool", callKey(event.data), start, event.data.tool)
       case "session.next.tool.success":
-        timeline.end("tool", callKey(event.data), created, "completed")
-        return
       case "session.next.tool.failed":
-        timeline.end("tool", callKey(event.data), created, "failed")
-        return
+        return timeline.end("tool", callKey(event.data), created, outcomeOf(event))
       case "session.next.retried": {
         const { attempt, attempts, error, waitMs = 0 } = event.data
         const label = `retry ${attempt}${attempts === undefined ? "" : ` of ${attempts - 1}`}: ${firstLine(error.message)}`
         timeline.add({ lane: "retry", key: `${seq}`, ...start, label, end: created + waitMs, outcome: "failed" })
-        spending.charge(at, event.data)
-        return
+        return spending.charge(at, event.data)
       }
       case "session.next.compaction.started":
-        timeline.begin("compaction", event.data.messageID, start, `compaction, ${event.data.reason}`)
-        return
+        return timeline.begin("compaction", event.data.messageID, start, `compaction, ${event.data.reason}`)
       case "session.next.compaction.ended":
         timeline.end("compaction", event.data.messageID, created, "completed")
         spending.charge(at, event.data)
-        epochs.change({ ...at, kind: "compacted", text: event.data.text })
-        return
+        return epochs.change({ ...at, kind: "compacted", text: event.data.text })
       case "session.next.compaction.failed":
         timeline.end("compaction", event.data.messageID, created, "failed")
-        spending.charge(at, event.data)
-        return
+        return spending.charge(at, event.data)
       case "session.next.request.framed":
         return this.#frame(event)
       case "session.next.context.updated":
-        epochs.change({ ...at, kind: "updated", text: event.data.text })
-        return
+        return epochs.change({ ...at, kind: "updated", text: event.data.text })
       case "session.next.context.pruned": {
         const { through } = event.data
         const text =
           through < 0 ? "All tool results are shown again." : `Tool results up to event ${through} are not shown.`
-        epochs.change({ ...at, kind: "pruned", text })
-        return
+        return epochs.change({ ...at, kind: "pruned", text })
       }
       case "session.next.context.edited": {
         const { callID, content, messageID } = event.data
         const target = callID === undefined ? `Message ${messageID}` : `The result of call ${callID} in ${messageID}`
         const text = `${target} is ${content === undefined ? "not shown" : "shown with another content"}.`
-        epochs.change({ ...at, kind: "pruned", text })
-        return
+        return epochs.change({ ...at, kind: "pruned", text })
       }
       case "session.next.part.withheld":
-        epochs.change({ ...at, kind: "pruned", text: `${withheldText(event.data)} (message ${event.data.messageID})` })
-        return
+        return epochs.change({
+          ...at,
+          kind: "pruned",
+          text: `${withheldText(event.data)} (message ${event.data.messageID})`
+        })
       case "session.next.instructions.discovered":
-        epochs.change({ ...at, kind: "instructions", text: event.data.paths.join("\n") })
-        return
+        return epochs.change({ ...at, kind: "instructions", text: event.data.paths.join("\n") })
       case "session.next.budget.set":
         spending.budget = event.data.budget
         return
       case "session.next.renamed":
       case "session.next.imported":
       case "session.next.branch.summarized":
-        spending.charge(at, event.data)
-        return
+        return spending.charge(at, event.data)
       case "session.next.forked":
         // What the history before cost was paid by the other session.
-        spending.restart()
-        return
+        return spending.restart()
       default:
         // A newer server may send a type that this page does not know.
         event satisfies EventIn<

@@ -67,7 +67,6 @@ export class Timeline {
     if (span !== undefined) span.outcome = "waiting"
   }
 
-  /** A span ends, if it began. */
   end(lane: Lane, key: string, at: number, outcome: Outcome): void {
     const span = this.#open.get(`${lane} ${key}`)
     if (span === undefined) return
@@ -113,7 +112,6 @@ export interface TimeScale {
   /** The whole length, as drawn. */
   readonly length: number
   readonly pauses: ReadonlyArray<Pause>
-  /** The length of a short pause, as drawn. */
   readonly pauseLength: number
   /** Milliseconds from the start, as drawn. */
   readonly drawn: (time: number) => number
@@ -273,7 +271,6 @@ export const zoomed = ({ from, to }: Window, factor: number, around: number, len
   return within(from + (to - from) * around - size * around, size, length)
 }
 
-/** Moves by a share of the window. */
 export const moved = ({ from, to }: Window, share: number, length: number): Window =>
   within(from + (to - from) * share, to - from, length)
 

@@ -78,7 +78,6 @@ export const tokensText = (tokens: number): string => {
   return tokens < 1_000_000 ? `${(tokens / 1_000).toFixed(1)}k` : `${(tokens / 1_000_000).toFixed(1)}M`
 }
 
-/** The last folder of a path. */
 export const folderText = (path: string): string => path.split("/").findLast((part) => part !== "") ?? path
 
 /** `14:02:33`. */

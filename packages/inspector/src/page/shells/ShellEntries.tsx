@@ -184,7 +184,6 @@ const texts = (...given: ReadonlyArray<string | undefined>) =>
         ]
   )
 
-/** The class and the content of an event. */
 const contentOf = (entry: Entry, pattern: RegExp | undefined): readonly [kind: string, content: VNode] => {
   const { event } = entry
   switch (event.type) {

@@ -21,7 +21,6 @@ import { type EventFilter, EventPages, filtersNothing, passes } from "./EventPag
 const pageSize = 40
 const reloadAfter = 120
 
-/** The messages that an event changed. */
 const changedBy = ({ data }: SessionEvent): ReadonlyArray<string> =>
   [
     "assistantMessageID" in data ? data.assistantMessageID : undefined,

@@ -5,7 +5,7 @@ import { OpenSession } from "../state/OpenSession.ts"
 import { go, hrefOf, readRoute, route, tabs } from "../state/Route.ts"
 import { choice, chooseTheme } from "../state/Theme.ts"
 import { SessionList } from "../state/SessionList.ts"
-import { Empty } from "./Parts.tsx"
+import { Empty, useEvery } from "./Parts.tsx"
 import { SessionView, stateText } from "./SessionView.tsx"
 import { Sidebar } from "./Sidebar.tsx"
 
@@ -91,12 +91,7 @@ const Inspector = ({ api, onRefused }: { readonly api: Api; readonly onRefused: 
     void session?.open()
     return () => session?.close()
   }, [session])
-  const hasRunning = list.active.value.size > 0
-  useEffect(() => {
-    if (!hasRunning) return
-    const timer = setInterval(() => void list.lookForNeeds(), needsEvery)
-    return () => clearInterval(timer)
-  }, [list, hasRunning])
+  useEvery(needsEvery, list.active.value.size > 0, () => void list.lookForNeeds())
   const state = list.state.value
   useEffect(() => {
     if (state === "refused") onRefused()

@@ -6,7 +6,7 @@ import type { PermissionSubject } from "@daybook/core/permission/PermissionSubje
 import { durationText, visible } from "../fold/Words.ts"
 import type { OpenSession } from "../state/OpenSession.ts"
 import { Code } from "./Markdown.tsx"
-import { Badge, Raw, Text, useAction } from "./Parts.tsx"
+import { Badge, Problem, Raw, Text, useAction } from "./Parts.tsx"
 
 const changeOf = (line: string): string => (line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : "same")
 
@@ -130,7 +130,7 @@ export const Permission = ({
           </button>
         </div>
       </div>
-      {error === undefined ? undefined : <p class="problem">{error}</p>}
+      <Problem>{error}</Problem>
     </section>
   )
 }
@@ -155,7 +155,7 @@ const Inbox = ({ session }: { readonly session: OpenSession }) => {
           </li>
         ))}
       </ol>
-      {error === undefined ? undefined : <p class="problem">{error}</p>}
+      <Problem>{error}</Problem>
     </section>
   )
 }
@@ -213,7 +213,7 @@ const Question = ({ question, session }: { readonly question: PendingQuestion; r
           Dismiss
         </button>
       </div>
-      {error === undefined ? undefined : <p class="problem">{error}</p>}
+      <Problem>{error}</Problem>
     </form>
   )
 }
@@ -284,11 +284,7 @@ export const Composer = ({ isRunning, session }: { readonly session: OpenSession
             {isRunning ? "Steer" : "Send"}
           </button>
         </div>
-        {error === undefined ? undefined : (
-          <p class="problem" role="alert">
-            {error}
-          </p>
-        )}
+        <Problem>{error}</Problem>
       </form>
     </section>
   )

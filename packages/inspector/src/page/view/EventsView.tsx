@@ -54,7 +54,6 @@ const Details = ({ event, onClose }: { readonly event: SessionEvent; readonly on
   </aside>
 )
 
-/** The filter: text and kinds. */
 const Filter = ({ session }: { readonly session: OpenSession }) => {
   const [text, setText] = useState("")
   const [chosen, setChosen] = useState<ReadonlyArray<EventKind>>([])

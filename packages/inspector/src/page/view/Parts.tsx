@@ -48,16 +48,64 @@ export const Time = ({ at, children }: { readonly at: number; readonly children:
   </time>
 )
 
+/** Does something again after each period while it is wanted. */
+export const useEvery = (everyMs: number, isWanted: boolean, work: () => void): void =>
+  useEffect(() => {
+    if (!isWanted) return
+    const timer = setInterval(work, everyMs)
+    return () => clearInterval(timer)
+  }, [everyMs, isWanted])
+
+/** A table of numbers and texts; `#` at the end of a name aligns its column as numbers. */
+export const Table = ({
+  names,
+  rows
+}: {
+  readonly names: ReadonlyArray<string>
+  readonly rows: ReadonlyArray<ReadonlyArray<ComponentChildren>>
+}) => {
+  const kindOf = (at: number) => (names[at]?.endsWith("#") === true ? "number" : undefined)
+  return (
+    <table>
+      <thead>
+        <tr>
+          {names.map((name, at) => (
+            <th key={at} class={kindOf(at)}>
+              {name.replace("#", "")}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((cells, row) => (
+          <tr key={row}>
+            {cells.map((cell, at) => (
+              <td key={at} class={kindOf(at)}>
+                {cell}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+/** Why something was refused, if it was. */
+export const Problem = ({ children }: { readonly children: string | undefined }) =>
+  children === undefined ? null : (
+    <p class="problem" role="alert">
+      {children}
+    </p>
+  )
+
 /** A view without content yet, and why. */
 export const Empty = ({ children }: { readonly children: ComponentChildren }) => <p class="empty">{children}</p>
 
 /** The current time, again after each period. */
 export const useNow = (everyMs: number): number => {
   const [now, set] = useState(Date.now())
-  useEffect(() => {
-    const timer = setInterval(() => set(Date.now()), everyMs)
-    return () => clearInterval(timer)
-  }, [everyMs])
+  useEvery(everyMs, true, () => set(Date.now()))
   return now
 }
 

@@ -10,7 +10,7 @@ import { Composer } from "./Composer.tsx"
 import { ContextView, RequestsView } from "./RequestsView.tsx"
 import { EventsView } from "./EventsView.tsx"
 import { TranscriptView } from "./MessageView.tsx"
-import { Badge, Empty, Text, type Tone, useAction } from "./Parts.tsx"
+import { Badge, Empty, Problem, Text, type Tone, useAction, useEvery } from "./Parts.tsx"
 import { titleOf } from "./Sidebar.tsx"
 import { SpendingView } from "./SpendingView.tsx"
 import { TimelineView } from "./TimelineView.tsx"
@@ -127,11 +127,7 @@ export const SessionActions = ({ record, session }: { readonly record: Session; 
           <p class="soft" role="status">
             {done}
           </p>
-          {error === undefined ? undefined : (
-            <p class="problem" role="alert">
-              {error}
-            </p>
-          )}
+          <Problem>{error}</Problem>
         </div>
       ) : undefined}
     </div>
@@ -264,11 +260,7 @@ export const SessionView = ({
   useEffect(() => {
     document.title = `${needs === 0 ? "" : `(${needs}) `}${title} · Daybook`
   }, [title, needs])
-  useEffect(() => {
-    if (!isActive) return
-    const timer = setInterval(() => void session.lookForPermissions(), permissionsEvery)
-    return () => clearInterval(timer)
-  }, [session, isActive])
+  useEvery(permissionsEvery, isActive, () => void session.lookForPermissions())
   const views = useRef<HTMLElement>(null)
   // On a narrow screen not all names have room.
   useLayoutEffect(() => {

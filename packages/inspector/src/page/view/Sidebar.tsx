@@ -5,7 +5,7 @@ import type { SearchHit, SearchPage } from "@daybook/log/search/Search"
 import { agoText, costText, folderText, stateOf, visible } from "../fold/Words.ts"
 import { go, hrefOf } from "../state/Route.ts"
 import type { SessionList } from "../state/SessionList.ts"
-import { Text, useAction, useNow } from "./Parts.tsx"
+import { Problem, Text, useAction, useNow } from "./Parts.tsx"
 
 export const NewSession = ({ list }: { readonly list: SessionList }) => {
   const { error, isBusy, run } = useAction()
@@ -47,7 +47,7 @@ export const NewSession = ({ list }: { readonly list: SessionList }) => {
           Cancel
         </button>
       </div>
-      {error === undefined ? undefined : <p class="problem">{error}</p>}
+      <Problem>{error}</Problem>
     </form>
   )
 }

@@ -8,7 +8,7 @@ import { clockText, costText, dateText, tokensText } from "../fold/Words.ts"
 import type { OpenSession } from "../state/OpenSession.ts"
 import { hrefOf } from "../state/Route.ts"
 import { theme } from "../state/Theme.ts"
-import { Empty } from "./Parts.tsx"
+import { Empty, Table } from "./Parts.tsx"
 
 interface Line {
   readonly label: string
@@ -190,35 +190,18 @@ const Numbers = ({ spending, usage }: { readonly spending: Spending; readonly us
 const Most = ({ points, sessionID }: { readonly points: ReadonlyArray<RequestCost>; readonly sessionID: string }) => (
   <section class="longest" aria-label="Largest requests">
     <h3>Largest requests</h3>
-    <table>
-      <thead>
-        <tr>
-          <th>Event</th>
-          <th>Time</th>
-          <th class="number">Input</th>
-          <th class="number">From cache</th>
-          <th class="number">Output</th>
-          <th class="number">Cost</th>
-        </tr>
-      </thead>
-      <tbody>
-        {[...points]
-          .sort((a, b) => b.cost - a.cost || b.input + b.output - a.input - a.output)
-          .slice(0, 12)
-          .map(({ at, cached, cost, input, output, seq }) => (
-            <tr key={seq}>
-              <td>
-                <a href={hrefOf(sessionID, "requests", seq)}>{seq}</a>
-              </td>
-              <td>{clockText(at)}</td>
-              <td class="number">{tokensText(input)}</td>
-              <td class="number">{tokensText(cached)}</td>
-              <td class="number">{tokensText(output)}</td>
-              <td class="number">{costText(cost)}</td>
-            </tr>
-          ))}
-      </tbody>
-    </table>
+    <Table
+      names={["Event", "Time", "Input#", "From cache#", "Output#", "Cost#"]}
+      rows={[...points]
+        .sort((a, b) => b.cost - a.cost || b.input + b.output - a.input - a.output)
+        .slice(0, 12)
+        .map(({ at, cached, cost, input, output, seq }) => [
+          <a href={hrefOf(sessionID, "requests", seq)}>{seq}</a>,
+          clockText(at),
+          ...[input, cached, output].map(tokensText),
+          costText(cost)
+        ])}
+    />
   </section>
 )
 

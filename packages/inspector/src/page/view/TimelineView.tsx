@@ -22,7 +22,7 @@ import { clockText, countText, dateText, durationText, visible } from "../fold/W
 import type { OpenSession } from "../state/OpenSession.ts"
 import { hrefOf } from "../state/Route.ts"
 import { theme } from "../state/Theme.ts"
-import { Badge, Empty, Text, type Tone } from "./Parts.tsx"
+import { Badge, Empty, Table, Text, type Tone } from "./Parts.tsx"
 
 const tones: Readonly<Record<Span["outcome"], Tone>> = {
   running: "live",
@@ -157,32 +157,18 @@ const About = ({
 const Longest = ({ onChoose, timeline }: { readonly timeline: Timeline; readonly onChoose: (span: Span) => void }) => (
   <section aria-label="Longest turns and tools" class="longest">
     <h3>Longest turns, tools and compactions</h3>
-    <table>
-      <thead>
-        <tr>
-          <th>What</th>
-          <th>Kind</th>
-          <th>Began</th>
-          <th class="number">Took</th>
-          <th>Outcome</th>
-        </tr>
-      </thead>
-      <tbody>
-        {longestSpans(timeline.spans, ["turn", "tool", "compaction"], timeline.last, 12).map((span) => (
-          <tr key={`${span.lane} ${span.key}`}>
-            <td>
-              <button type="button" class="link" onClick={() => onChoose(span)}>
-                <Text>{span.label}</Text>
-              </button>
-            </td>
-            <td>{span.lane}</td>
-            <td>{clockText(span.start)}</td>
-            <td class="number">{durationText(endOf(span, timeline) - span.start)}</td>
-            <td>{span.outcome}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      names={["What", "Kind", "Began", "Took#", "Outcome"]}
+      rows={longestSpans(timeline.spans, ["turn", "tool", "compaction"], timeline.last, 12).map((span) => [
+        <button type="button" class="link" onClick={() => onChoose(span)}>
+          <Text>{span.label}</Text>
+        </button>,
+        span.lane,
+        clockText(span.start),
+        durationText(endOf(span, timeline) - span.start),
+        span.outcome
+      ])}
+    />
   </section>
 )
 

@@ -4,7 +4,7 @@ import type { TreeNode } from "@daybook/log/domain/HistoryPath"
 import { depthsOf } from "../fold/Story.ts"
 import type { OpenSession } from "../state/OpenSession.ts"
 import { go, hrefOf } from "../state/Route.ts"
-import { Badge, Empty, Text, useAction } from "./Parts.tsx"
+import { Badge, Empty, Problem, Text, useAction } from "./Parts.tsx"
 import { VirtualList } from "./VirtualList.tsx"
 
 /** Reads all pages of the tree again when the head moves. */
@@ -66,11 +66,7 @@ export const TreeView = ({ session }: { readonly session: OpenSession }) => {
   )
   return (
     <>
-      {action.error === undefined ? undefined : (
-        <p class="problem" role="alert">
-          {action.error}
-        </p>
-      )}
+      <Problem>{action.error}</Problem>
       <VirtualList
         class="tree"
         label="Messages with their branches"
