@@ -6,42 +6,41 @@
  * @module @daybook/cluster/Cluster
  */
 import { SessionExecution } from "@daybook/core/session/SessionExecution"
+import { RunInterrupted } from "@daybook/core/domain/RunFailure"
+import type { Placement } from "@daybook/core/Runtime"
 import { SessionID } from "@daybook/log/domain/Identifiers"
-import { LiveEvent } from "@daybook/log/events/SessionEvents"
+import type { Session } from "@daybook/log/domain/Message"
+import type { LiveEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, type LiveRelay, type OpenText } from "@daybook/log/log/EventLog"
 import { Inbox } from "@daybook/log/store/Inbox"
+import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Entity from "@effect/cluster/Entity"
 import * as EntityId from "@effect/cluster/EntityId"
-import * as MessageStorage from "@effect/cluster/MessageStorage"
-import * as RunnerAddress from "@effect/cluster/RunnerAddress"
 import * as Sharding from "@effect/cluster/Sharding"
-import * as ShardingConfig from "@effect/cluster/ShardingConfig"
-import * as SqlRunnerStorage from "@effect/cluster/SqlRunnerStorage"
-import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
-import * as Rpc from "@effect/rpc/Rpc"
-import { type Duration, Effect, Layer, Option, Schedule, Schema, Stream } from "effect"
+import type * as ShardingConfig from "@effect/cluster/ShardingConfig"
+import { Context, type Duration, Effect, ExecutionStrategy, Exit, Layer, Schedule, Schema, Scope, Stream } from "effect"
+import * as Engine from "./Engine.ts"
 
 /** A node of the cluster. */
 export interface Settings {
   /** Where the other nodes reach this one. */
   readonly host: string
   readonly port: number
-  /** How often this node looks for prompts whose wake was lost. Default: 5 seconds. */
+  /** How often this node looks for work whose wake was lost. Default: 2 seconds. */
   readonly sweepEvery?: Duration.DurationInput
+  /** The folders of the workspaces that this node has, by name. */
+  readonly workspaces?: Readonly<Record<string, string>>
   /** The timings of `@effect/cluster`; the same on every node. */
   readonly sharding?: Partial<ShardingConfig.ShardingConfig["Type"]>
 }
-
-const Session = Entity.make("Session", [
-  Rpc.make("Wake"),
-  Rpc.make("Settled"),
-  Rpc.make("Live", { success: LiveEvent, stream: true })
-])
 
 const lost = Effect.catchAllCause((cause) => Effect.logDebug("a message to another node was lost", cause))
 
 /** How long a reader waits before it looks again where the session's shard is. */
 const relayAgain = "500 millis"
+
+/** How long a wake looks for the node that holds the shard; a sweep of that node finds the session later. */
+const longestWake = "5 seconds"
 
 /** Whether a reader that joined within these texts hears this: a text without its beginning would be misread. */
 const isWhole = (begun: ReadonlySet<string>) => (event: LiveEvent) => {
@@ -65,61 +64,23 @@ export const turn = (ids: ReadonlyArray<SessionID>, after: SessionID | undefined
   return begin <= 0 ? ids.slice(0, page) : [...ids.slice(begin), ...ids.slice(0, begin)].slice(0, page)
 }
 
-const make = Effect.fnUntraced(function* ({ sweepEvery = "5 seconds" }: Settings) {
-  const local = yield* SessionExecution
-  const inbox = yield* Inbox
-  const log = yield* EventLog
-  const sharding = yield* Sharding.Sharding
-  const entityOf = yield* Session.client
-  const fork = yield* Effect.map(Effect.scope, (scope) => Effect.forkIn(scope))
+/** Sessions that are settled at a time: it can take a lease's time to find out whether an owner is alive. */
+const settledAtOnce = 16
 
-  const isHere = (sessionID: SessionID) => {
-    const id = EntityId.make(sessionID)
-    return sharding.hasShardId(sharding.getShardId(id, Session.getShardGroup(id)))
-  }
-
-  let last: SessionID | undefined
-  const sweep = Effect.gen(function* () {
-    const here = (yield* inbox.sessions)
-      .map(({ id }) => id)
-      .filter(isHere)
-      .toSorted()
-    const woken = turn(here, last)
-    last = woken.at(-1)
-    yield* Effect.forEach(woken, local.wake, { discard: true })
-  }).pipe(Effect.catchAllCause((cause) => Effect.logWarning("looking for waiting prompts failed", cause)))
-  yield* fork(Effect.repeat(sweep, Schedule.spaced(sweepEvery)))
-
-  const relay: LiveRelay = (sessionID, tell) => {
-    const once = Effect.suspend(() =>
-      isHere(sessionID)
-        ? Effect.void
-        : Stream.runForEach(entityOf(sessionID).Live(), (event) => Effect.sync(() => tell(event)))
-    )
-    return Effect.asVoid(Effect.repeat(lost(once), Schedule.spaced(relayAgain)))
-  }
-  yield* log.relayLive(relay)
-
-  return SessionExecution.of({
-    ...local,
-    wake: (sessionID) =>
-      isHere(sessionID) ? local.wake(sessionID) : Effect.asVoid(fork(lost(entityOf(sessionID).Wake()))),
-    settled: (sessionID) => Effect.zipRight(local.settled(sessionID), lost(entityOf(sessionID).Settled()))
-  })
-})
-
-const entity = Session.toLayer(
+const entity = Engine.Session.toLayer(
   Effect.gen(function* () {
     const local = yield* SessionExecution
     const log = yield* EventLog
     const { entityId } = yield* Entity.CurrentAddress
-    const sessionID = yield* Effect.orDie(Schema.decodeUnknown(SessionID)(entityId))
+    const sessionID = yield* Effect.orDie(Schema.decodeUnknown(SessionID)(Engine.entityOf(entityId).sessionID))
     const live = Effect.map(log.subscribe({ sessionID }), ({ live, soFar }) =>
       Stream.filter(live, isWhole(idsOf(soFar)))
     )
     return {
       Wake: () => local.wake(sessionID),
-      Settled: () => local.settled(sessionID),
+      // The wake that went before may come after.
+      Settled: () => Effect.zipRight(local.wake(sessionID), local.settled(sessionID)),
+      Resume: () => local.resume(sessionID),
       // A reader that fell behind begins again.
       Live: () => Stream.catchAll(Stream.unwrapScoped(live), () => Stream.empty)
     }
@@ -127,14 +88,91 @@ const entity = Session.toLayer(
   { concurrency: "unbounded" }
 )
 
+const make = Effect.fnUntraced(function* (settings: Settings) {
+  const { sweepEvery = "2 seconds" } = settings
+  const local = yield* SessionExecution
+  const [inbox, log, store] = [yield* Inbox, yield* EventLog, yield* SessionStore]
+  const scope = yield* Effect.scope
+  const fork = Effect.forkIn(scope)
+  const engine = yield* Scope.fork(scope, ExecutionStrategy.sequential)
+  const built = yield* Layer.buildWithScope(Layer.provideMerge(entity, Engine.layer(settings)), engine)
+  const sharding = Context.get(built, Sharding.Sharding)
+  const remote = yield* Effect.provide(Engine.Session.client, built)
+  let leaving = false
+
+  const isHere = (id: string) => {
+    const entity = EntityId.make(id)
+    return sharding.hasShardId(sharding.getShardId(entity, Engine.Session.getShardGroup(entity)))
+  }
+  /** The id under which the nodes know the session. */
+  const idOf = ({ id, location }: Session) => Engine.entityID(id, location.workspaceID)
+
+  /** Does it where the session runs. A node that leaves has no shards, and sends nothing: it hands over instead. */
+  const placed = <A, E, R, E2, R2>(
+    sessionID: SessionID,
+    here: Effect.Effect<A, E, R>,
+    elsewhere: (id: string) => Effect.Effect<A, E2, R2>
+  ) =>
+    Effect.flatMap(store.get(sessionID), (session): Effect.Effect<A, E | E2, R | R2> => {
+      const id = idOf(session)
+      return leaving || isHere(id) ? here : elsewhere(id)
+    })
+
+  const ofHere = (sessions: ReadonlyArray<Session>) =>
+    sessions.filter((session) => isHere(idOf(session))).map(({ id }) => id)
+
+  let last: SessionID | undefined
+  const sweep = Effect.gen(function* () {
+    const woken = turn(ofHere(yield* inbox.sessions).toSorted(), last)
+    last = woken.at(-1)
+    yield* Effect.forEach(woken, local.wake, { discard: true })
+  })
+  /** What died with another node. */
+  const settleLeft = Effect.gen(function* () {
+    const running = new Set(yield* local.active)
+    const left = ofHere(yield* store.interrupted).filter((id) => !running.has(id))
+    yield* Effect.forEach(left, (id) => Effect.ignoreLogged(local.settle(id)), { concurrency: settledAtOnce, discard: true })
+  })
+  const looking = (look: Effect.Effect<void, unknown>) =>
+    Effect.repeat(
+      Effect.catchAllCause(look, (cause) => Effect.logWarning("looking for work of other nodes failed", cause)),
+      Schedule.spaced(sweepEvery)
+    )
+  yield* fork(looking(sweep))
+  yield* fork(looking(settleLeft))
+
+  const relay: LiveRelay = (sessionID, tell) => {
+    const follow = (id: string) => Stream.runForEach(remote(id).Live(), (event) => Effect.sync(() => tell(event)))
+    return Effect.asVoid(Effect.repeat(lost(placed(sessionID, Effect.void, follow)), Schedule.spaced(relayAgain)))
+  }
+  yield* log.relayLive(relay)
+
+  return SessionExecution.of({
+    ...local,
+    wake: (sessionID) =>
+      lost(
+        placed(sessionID, local.wake(sessionID), (id) =>
+          Effect.asVoid(fork(lost(Effect.timeout(remote(id).Wake(), longestWake))))
+        )
+      ),
+    resume: (sessionID) =>
+      placed(sessionID, local.resume(sessionID), (id) =>
+        Effect.catchTags(remote(id).Resume(), {
+          AlreadyProcessingMessage: () => new RunInterrupted({ key: sessionID }),
+          MailboxFull: () => new RunInterrupted({ key: sessionID }),
+          PersistenceError: () => new RunInterrupted({ key: sessionID })
+        })
+      ),
+    settled: (sessionID) =>
+      Effect.zipRight(local.settled(sessionID), lost(placed(sessionID, Effect.void, (id) => remote(id).Settled()))),
+    takeUp: (goOn) => local.takeUp((sessionID) => lost(placed(sessionID, goOn(sessionID), () => Effect.void))),
+    leave: (atMost) =>
+      Effect.suspend(() => {
+        leaving = true
+        return Effect.zipRight(local.leave(atMost), Effect.asVoid(fork(Scope.close(engine, Exit.void))))
+      })
+  })
+})
+
 /** The option `placement` of a runtime whose log is in PostgreSQL. */
-export const placement = (settings: Settings) => {
-  const config = { runnerAddress: Option.some(RunnerAddress.make(settings.host, settings.port)), ...settings.sharding }
-  return Layer.scoped(SessionExecution, make(settings)).pipe(
-    Layer.provide(entity),
-    Layer.provide(NodeClusterSocket.layer({ storage: "byo", runnerHealth: "ping", shardingConfig: config })),
-    Layer.provide([MessageStorage.layerNoop, SqlRunnerStorage.layer]),
-    Layer.provide(ShardingConfig.layerFromEnv(config)),
-    Layer.orDie
-  )
-}
+export const placement = (settings: Settings): Placement => Layer.scoped(SessionExecution, make(settings))

@@ -57,7 +57,7 @@ import { ProjectTrust, trustAll } from "./trust/ProjectTrust.ts"
 import * as LocationFiles from "./workspace/LocationFiles.ts"
 import * as ToolOutputStore from "./workspace/ToolOutputStore.ts"
 
-export type { DatabaseOptions, Options, Settings } from "./RuntimeOptions.ts"
+export type { DatabaseOptions, Options, Placement, Settings } from "./RuntimeOptions.ts"
 
 /** The services of the layer. Log, stores and connections are for readers and for projectors' tables. */
 export type Services =
@@ -217,7 +217,7 @@ const locationLayer = (options: AnyOptions) =>
 const placed = <E, R>(
   { placement }: AnyOptions,
   here: Layer.Layer<SessionExecution.SessionExecution, E, R>
-): Layer.Layer<SessionExecution.SessionExecution, E, R | Store.Services> =>
+): Layer.Layer<SessionExecution.SessionExecution, E | SessionExecution.PlacementFailed, R | Store.Services> =>
   placement === undefined ? here : Layer.provide(placement, here)
 
 /** Limits the depth to the depth of the deepest family. */
@@ -308,7 +308,11 @@ const places = (options: AnyOptions) => {
  */
 export const layer = <Extra = never>(
   options: Options<Extra> | DatabaseOptions<Extra>
-): Layer.Layer<Services | Extra, Database.DatabaseError | StoreError, ModelResolver> => {
+): Layer.Layer<
+  Services | Extra,
+  Database.DatabaseError | StoreError | SessionExecution.PlacementFailed,
+  ModelResolver
+> => {
   const { connections, store } = places(options)
   const storage = Layer.mergeAll(connections, known(options), Identifiers.layer, agents(options), NodeContext.layer)
   // Shared values: a layer used by reference is built once.

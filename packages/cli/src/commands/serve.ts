@@ -41,6 +41,7 @@ interface Request {
   /** By its real path. */
   readonly chroot: string | undefined
   readonly http: HttpRequest | undefined
+  readonly node: Host.Node | undefined
   /** How long turns may go on after SIGTERM, in seconds. */
   readonly drain: number
   readonly logFormat: "text" | "json"
@@ -208,13 +209,27 @@ const serving = (setup: ServeSetup, signal: Effect.Effect<Signal.Name>) =>
     Effect.flatMap(Exporter, (exporter) => exporter.reached(Number.MAX_SAFE_INTEGER))
   ).pipe(Effect.provide(beside(setup.place, setup.root)))
 
+/** The database. Nodes need one that they can share. */
+const placeOf = ({ node }: Request) =>
+  Effect.zipRight(
+    Effect.filterOrFail(
+      DatabasePath.place,
+      ({ _tag }) => node === undefined || _tag === "Postgres",
+      ({ name }) =>
+        new UsageError({
+          message: `--node needs a database of PostgreSQL, and ${name} is a file: set DAYBOOK_DB to postgres://...`
+        })
+    ),
+    DatabasePath.writable
+  )
+
 const isAlone = ({ agents, models }: Request) => agents.length + models.length === 0
 
 const run = Effect.fn("Command.serve")(function* (request: Request) {
   const root = yield* rootOf(request.root)
   if (request.chroot !== undefined) yield* trusting(request.chroot)
   const models = yield* withNoSessions(checked(request, root))
-  const place = yield* DatabasePath.writable
+  const place = yield* placeOf(request)
   const asks = yield* ClientAsks.make
   const setup = { request, place, root, models, asks }
   const host = {
@@ -222,6 +237,7 @@ const run = Effect.fn("Command.serve")(function* (request: Request) {
     background: true,
     asker: askerOf(asks),
     answered: request.http !== undefined,
+    node: request.node,
     root,
     worlds: worldsOf(request, root)
   }
@@ -271,12 +287,20 @@ const root = Flags.text(
 )
 const chroot = Flags.text("chroot", "DIR", "the folder that agents see as / (default: one each, below the root)")
 
-const http = Flags.value("http", "HOST:PORT", "serve sessions over HTTP at this address", (text) => {
+const addressOf = (text: string) => {
   const [, given = "", port = ""] = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})$/.exec(text) ?? []
   const host = given.replaceAll(/[[\]]/g, "")
-  return host === "" || Number(port) > 65_535
-    ? Effect.fail("an address with a port, such as 127.0.0.1:4310")
-    : Effect.succeed({ host, port: Number(port) })
+  return host === "" || Number(port) > 65_535 ? undefined : { host, port: Number(port) }
+}
+
+const http = Flags.value("http", "HOST:PORT", "serve sessions over HTTP at this address", (text) =>
+  Effect.mapError(Effect.fromNullable(addressOf(text)), () => "an address with a port, such as 127.0.0.1:4310")
+)
+const node = Flags.value("node", "HOST:PORT", "be a node of the database; the other nodes reach it here", (text) => {
+  const address = addressOf(text)
+  return address === undefined || address.port === 0
+    ? Effect.fail("an address of this machine with a port, such as 10.0.0.5:4311")
+    : Effect.succeed(address)
 })
 const httpName = Flags.repeated<string>(
   "http-name",
@@ -386,6 +410,7 @@ export const serve = verb({
     agent,
     model,
     http,
+    node,
     httpName,
     httpOrigin,
     httpRoot,

@@ -15,6 +15,7 @@ import {
   LayerMap,
   Option,
   Schedule,
+  Schema,
   type Scope
 } from "effect"
 import { type Ownership, type SessionBusy, SessionOwner } from "@daybook/log/coordination/SessionOwner"
@@ -42,6 +43,22 @@ import { Naming } from "./Naming.ts"
 
 /** How long an unused Location keeps its services. */
 const idleLocation = "10 minutes"
+
+/** The process cannot become a node, and nothing of the runtime began. */
+export class PlacementFailed extends Schema.TaggedError<PlacementFailed>("@daybook/core/PlacementFailed")(
+  "PlacementFailed",
+  {
+    /** Its address. */
+    node: Schema.String,
+    /** `in-use`: another process listens there. `denied`: the user may not. `address`: it is another machine's. */
+    reason: Schema.Literal("in-use", "denied", "address", "other"),
+    details: Schema.String
+  }
+) {
+  override get message() {
+    return `the node ${this.node} cannot listen: ${this.details}`
+  }
+}
 
 /** What `SessionExecution` offers. */
 export interface Service {

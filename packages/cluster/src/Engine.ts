@@ -1,0 +1,116 @@
+/**
+ * The parts of `@effect/cluster` that a node runs on, with Daybook's timings, and an entity for each session. Neither
+ * reads the environment. Spec: CU-24..CU-27 in specs/scale.md.
+ */
+import { PlacementFailed } from "@daybook/core/session/SessionExecution"
+import { RunError } from "@daybook/core/runner/RunError"
+import { LiveEvent } from "@daybook/log/events/SessionEvents"
+import * as ClusterSchema from "@effect/cluster/ClusterSchema"
+import * as Entity from "@effect/cluster/Entity"
+import * as MessageStorage from "@effect/cluster/MessageStorage"
+import * as RunnerAddress from "@effect/cluster/RunnerAddress"
+import * as RunnerHealth from "@effect/cluster/RunnerHealth"
+import * as Runners from "@effect/cluster/Runners"
+import * as RunnerStorage from "@effect/cluster/RunnerStorage"
+import * as ShardingConfig from "@effect/cluster/ShardingConfig"
+import * as SocketRunner from "@effect/cluster/SocketRunner"
+import * as SqlRunnerStorage from "@effect/cluster/SqlRunnerStorage"
+import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
+import type * as SocketServer from "@effect/platform/SocketServer"
+import * as Rpc from "@effect/rpc/Rpc"
+import * as RpcSerialization from "@effect/rpc/RpcSerialization"
+import type { SqlError } from "@effect/sql/SqlError"
+import { Duration, Effect, Layer, Option, Predicate, Schedule } from "effect"
+import type { Settings } from "./Cluster.ts"
+
+/** An entity's id is the session's, and after `@` the workspace that the session needs. */
+export const entityID = (sessionID: string, workspaceID: string | undefined): string =>
+  workspaceID === undefined ? sessionID : `${sessionID}@${workspaceID}`
+
+/** The shards of a workspace; a name of a workspace is never one of another group. */
+const groupOf = (workspaceID: string | undefined): string =>
+  workspaceID === undefined ? "default" : `workspace ${workspaceID}`
+
+/** The session of an entity's id, and its group. */
+export const entityOf = (id: string): { readonly sessionID: string; readonly group: string } => {
+  const at = id.indexOf("@")
+  return at < 0
+    ? { sessionID: id, group: groupOf(undefined) }
+    : { sessionID: id.slice(0, at), group: groupOf(id.slice(at + 1)) }
+}
+
+/** A session, on the node that holds its shard. Its messages store nothing. */
+export const Session = Entity.make("Session", [
+  Rpc.make("Wake"),
+  Rpc.make("Settled"),
+  Rpc.make("Resume", { error: RunError }),
+  Rpc.make("Live", { success: LiveEvent, stream: true })
+]).annotate(ClusterSchema.ShardGroup, (id) => entityOf(id).group)
+
+/**
+ * Locks of shards are rows with a lease, so that the shards of a frozen node move too, and databases with several schemas do
+ * not share locks. What a lease cannot exclude, the owner's epoch does.
+ */
+const timings: Partial<ShardingConfig.ShardingConfig["Type"]> = {
+  shardsPerGroup: 100,
+  shardLockDisableAdvisory: true,
+  shardLockRefreshInterval: Duration.seconds(2),
+  shardLockExpiration: Duration.seconds(9),
+  refreshAssignmentsInterval: Duration.millis(250),
+  runnerHealthCheckInterval: Duration.seconds(2),
+  entityMessagePollInterval: Duration.seconds(1),
+  entityTerminationTimeout: Duration.seconds(2)
+}
+
+/** Nodes that start together make the tables of the engine together, which PostgreSQL refuses to all but one. */
+const together = Schedule.intersect(Schedule.recurs(10), Schedule.spaced("100 millis"))
+
+/** Gives up the locks before the other nodes see that this one left: they take them at once. */
+const runnerStorage = Layer.effect(
+  RunnerStorage.RunnerStorage,
+  Effect.map(RunnerStorage.RunnerStorage, (storage) => ({
+    ...storage,
+    unregister: (address: RunnerAddress.RunnerAddress) =>
+      Effect.zipRight(Effect.ignore(storage.releaseAll(address)), storage.unregister(address))
+  }))
+).pipe(Layer.provide(Layer.retry(SqlRunnerStorage.layer, together)))
+
+const failed = (node: string) => (error: SocketServer.SocketServerError | SqlError) => {
+  const cause = error._tag === "SqlError" ? error : error.cause
+  const code = Predicate.hasProperty(cause, "code") ? cause.code : undefined
+  const refuse = (reason: PlacementFailed["reason"], details: string) => new PlacementFailed({ node, reason, details })
+  if (error._tag === "SqlError") return refuse("other", `its tables could not be made: ${String(error.cause)}`)
+  switch (code) {
+    case "EADDRINUSE":
+      return refuse("in-use", "another process listens there; choose another port")
+    case "EACCES":
+      return refuse("denied", "the port is reserved; choose one above 1023")
+    case "EADDRNOTAVAIL":
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return refuse("address", "this is no address of this machine; name one that the other nodes reach it at")
+    default:
+      return refuse("other", String(cause))
+  }
+}
+
+/** The node's part of the engine: it listens, and holds shards until its scope closes. */
+export const layer = ({ host, port, sharding, workspaces = {} }: Settings) => {
+  const groups = [undefined, ...Object.keys(workspaces)].map(groupOf)
+  const config = ShardingConfig.layer({
+    ...timings,
+    availableShardGroups: groups,
+    assignedShardGroups: groups,
+    ...sharding,
+    runnerAddress: Option.some(RunnerAddress.make(host, port))
+  })
+  const health = Layer.provide(RunnerHealth.layerPing, [Runners.layerRpc])
+  return SocketRunner.layer.pipe(
+    Layer.provide(NodeClusterSocket.layerSocketServer),
+    Layer.provide(health),
+    Layer.provide(NodeClusterSocket.layerClientProtocol),
+    Layer.provide([MessageStorage.layerNoop, runnerStorage, RpcSerialization.layerMsgPack]),
+    Layer.provide(config),
+    Layer.mapError(failed(`${host}:${port}`))
+  )
+}
