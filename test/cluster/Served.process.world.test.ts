@@ -119,6 +119,7 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
       Effect.gen(function* () {
         const url = yield* database
         const [one, two] = yield* Effect.all([servedNode(url), servedNode(url)], { concurrency: 2 })
+        const slow = yield* ranByTwo(one, two, "slowly")
         const { frames, id, turn } = yield* ranByTwo(one, two, "go")
         yield* marks(turn, "one")
         const second = yield* two.model.next
@@ -136,6 +137,9 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
         for (const _ of ["the run", "the queue"]) {
           assert.strictEqual(yield* heardFrame(frames, "an outcome", outcomeOf), "completed")
         }
+        // The node that ends still works on a turn, which ends in time.
+        yield* answers(slow.turn, "At last.")
+        assert.strictEqual(yield* heardFrame(slow.frames, "an outcome", outcomeOf), "completed")
         assert.strictEqual((yield* two.process.ended).code, 0)
         assert.strictEqual(readFileSync(join(one.here.cwd, "trace.txt"), "utf8"), "one\ntwo\nthree\n")
         assert.isBelow(yield* pauseAfter(one, id, "two"), 1_000)
