@@ -35,7 +35,9 @@ const ranByTwo = Effect.fnUntraced(function* (one: ServedNode, two: ServedNode, 
 
 const deltaOf = (frame: { readonly frame: string; readonly live?: unknown }) => {
   const live = frame.live
-  return Predicate.hasProperty(live, "data") && Predicate.hasProperty(live.data, "delta") ? String(live.data.delta) : undefined
+  return Predicate.hasProperty(live, "data") && Predicate.hasProperty(live.data, "delta")
+    ? String(live.data.delta)
+    : undefined
 }
 
 /** Answers with a command that leaves a line. */

@@ -6,8 +6,9 @@
  * @module @daybook/cluster/Cluster
  */
 import { SessionExecution } from "@daybook/core/session/SessionExecution"
-import { RunInterrupted } from "@daybook/core/domain/RunFailure"
+import { InitializationBlocked, RunInterrupted } from "@daybook/core/domain/RunFailure"
 import type { Placement } from "@daybook/core/Runtime"
+import * as Workspaces from "@daybook/core/workspace/Workspaces"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import type { LiveEvent } from "@daybook/log/events/SessionEvents"
@@ -18,8 +19,10 @@ import * as Entity from "@effect/cluster/Entity"
 import * as EntityId from "@effect/cluster/EntityId"
 import * as Sharding from "@effect/cluster/Sharding"
 import type * as ShardingConfig from "@effect/cluster/ShardingConfig"
+import * as SqlClient from "@effect/sql/SqlClient"
 import { Context, type Duration, Effect, ExecutionStrategy, Exit, Layer, Schedule, Schema, Scope, Stream } from "effect"
 import * as Engine from "./Engine.ts"
+import * as Nodes from "./Nodes.ts"
 
 /** A node of the cluster. */
 export interface Settings {
@@ -89,9 +92,10 @@ const entity = Engine.Session.toLayer(
 )
 
 const make = Effect.fnUntraced(function* (settings: Settings) {
-  const { sweepEvery = "2 seconds" } = settings
+  const { sweepEvery = "2 seconds", workspaces = {} } = settings
   const local = yield* SessionExecution
   const [inbox, log, store] = [yield* Inbox, yield* EventLog, yield* SessionStore]
+  const sql = yield* SqlClient.SqlClient
   const scope = yield* Effect.scope
   const fork = Effect.forkIn(scope)
   const engine = yield* Scope.fork(scope, ExecutionStrategy.sequential)
@@ -99,6 +103,12 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const sharding = Context.get(built, Sharding.Sharding)
   const remote = yield* Effect.provide(Engine.Session.client, built)
   let leaving = false
+  const { beat } = yield* Nodes.keep({
+    address: `${settings.host}:${settings.port}`,
+    workspaces: Object.keys(workspaces),
+    running: Effect.map(local.active, ({ length }) => length),
+    leaving: () => leaving
+  }).pipe(Effect.mapError(Engine.failed(settings)))
 
   const isHere = (id: string) => {
     const entity = EntityId.make(id)
@@ -107,16 +117,29 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   /** The id under which the nodes know the session. */
   const idOf = ({ id, location }: Session) => Engine.entityID(id, location.workspaceID)
 
-  /** Does it where the session runs. A node that leaves has no shards, and sends nothing: it hands over instead. */
+  /** A node that leaves has no shards, and sends nothing: it hands over what it may run. */
+  const isOwn = (session: Session) =>
+    (leaving && Workspaces.isHere(workspaces, session.location)) || isHere(idOf(session))
+
+  /** Does it where the session runs. */
   const placed = <A, E, R, E2, R2>(
     sessionID: SessionID,
     here: Effect.Effect<A, E, R>,
-    elsewhere: (id: string) => Effect.Effect<A, E2, R2>
+    elsewhere: (id: string, session: Session) => Effect.Effect<A, E2, R2>
   ) =>
-    Effect.flatMap(store.get(sessionID), (session): Effect.Effect<A, E | E2, R | R2> => {
-      const id = idOf(session)
-      return leaving || isHere(id) ? here : elsewhere(id)
-    })
+    Effect.flatMap(store.get(sessionID), (session): Effect.Effect<A, E | E2, R | R2> =>
+      isOwn(session) ? here : elsewhere(idOf(session), session)
+    )
+
+  /** A message to a workspace that no node has would wait for one. */
+  const isSomewhere = Effect.fnUntraced(function* ({ location: { workspaceID } }: Session) {
+    if (
+      workspaceID === undefined ||
+      (yield* Effect.provideService(Nodes.hasWorkspace(workspaceID), SqlClient.SqlClient, sql))
+    )
+      return
+    return yield* new InitializationBlocked({ keys: [`a node with the workspace ${workspaceID}`] })
+  })
 
   const ofHere = (sessions: ReadonlyArray<Session>) =>
     sessions.filter((session) => isHere(idOf(session))).map(({ id }) => id)
@@ -131,7 +154,10 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const settleLeft = Effect.gen(function* () {
     const running = new Set(yield* local.active)
     const left = ofHere(yield* store.interrupted).filter((id) => !running.has(id))
-    yield* Effect.forEach(left, (id) => Effect.ignoreLogged(local.settle(id)), { concurrency: settledAtOnce, discard: true })
+    yield* Effect.forEach(left, (id) => Effect.ignoreLogged(local.settle(id)), {
+      concurrency: settledAtOnce,
+      discard: true
+    })
   })
   const looking = (look: Effect.Effect<void, unknown>) =>
     Effect.repeat(
@@ -156,12 +182,15 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
         )
       ),
     resume: (sessionID) =>
-      placed(sessionID, local.resume(sessionID), (id) =>
-        Effect.catchTags(remote(id).Resume(), {
-          AlreadyProcessingMessage: () => new RunInterrupted({ key: sessionID }),
-          MailboxFull: () => new RunInterrupted({ key: sessionID }),
-          PersistenceError: () => new RunInterrupted({ key: sessionID })
-        })
+      placed(sessionID, local.resume(sessionID), (id, session) =>
+        Effect.zipRight(
+          isSomewhere(session),
+          Effect.catchTags(remote(id).Resume(), {
+            AlreadyProcessingMessage: () => new RunInterrupted({ key: sessionID }),
+            MailboxFull: () => new RunInterrupted({ key: sessionID }),
+            PersistenceError: () => new RunInterrupted({ key: sessionID })
+          })
+        )
       ),
     settled: (sessionID) =>
       Effect.zipRight(local.settled(sessionID), lost(placed(sessionID, Effect.void, (id) => remote(id).Settled()))),
@@ -169,10 +198,16 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     leave: (atMost) =>
       Effect.suspend(() => {
         leaving = true
-        return Effect.zipRight(local.leave(atMost), Effect.asVoid(fork(Scope.close(engine, Exit.void))))
+        return Effect.zipRight(
+          local.leave(atMost),
+          Effect.asVoid(fork(Effect.zipRight(Scope.close(engine, Exit.void), beat)))
+        )
       })
   })
 })
 
 /** The option `placement` of a runtime whose log is in PostgreSQL. */
-export const placement = (settings: Settings): Placement => Layer.scoped(SessionExecution, make(settings))
+export const placement = (settings: Settings): Placement => ({
+  execution: Layer.scoped(SessionExecution, make(settings)),
+  workspaces: settings.workspaces ?? {}
+})

@@ -6,6 +6,7 @@ import { PlacementFailed } from "@daybook/core/session/SessionExecution"
 import { RunError } from "@daybook/core/runner/RunError"
 import { LiveEvent } from "@daybook/log/events/SessionEvents"
 import * as ClusterSchema from "@effect/cluster/ClusterSchema"
+import type { PersistenceError } from "@effect/cluster/ClusterError"
 import * as Entity from "@effect/cluster/Entity"
 import * as MessageStorage from "@effect/cluster/MessageStorage"
 import * as RunnerAddress from "@effect/cluster/RunnerAddress"
@@ -20,8 +21,9 @@ import type * as SocketServer from "@effect/platform/SocketServer"
 import * as Rpc from "@effect/rpc/Rpc"
 import * as RpcSerialization from "@effect/rpc/RpcSerialization"
 import type { SqlError } from "@effect/sql/SqlError"
-import { Duration, Effect, Layer, Option, Predicate, Schedule } from "effect"
+import { Duration, Effect, Equal, Layer, Option, Predicate } from "effect"
 import type { Settings } from "./Cluster.ts"
+import { together } from "./Nodes.ts"
 
 /** An entity's id is the session's, and after `@` the workspace that the session needs. */
 export const entityID = (sessionID: string, workspaceID: string | undefined): string =>
@@ -62,55 +64,73 @@ const timings: Partial<ShardingConfig.ShardingConfig["Type"]> = {
   entityTerminationTimeout: Duration.seconds(2)
 }
 
-/** Nodes that start together make the tables of the engine together, which PostgreSQL refuses to all but one. */
-const together = Schedule.intersect(Schedule.recurs(10), Schedule.spaced("100 millis"))
+/** Until the other nodes have looked who is there. */
+const forgotten = "1 second"
 
-/** Gives up the locks before the other nodes see that this one left: they take them at once. */
-const runnerStorage = Layer.effect(
-  RunnerStorage.RunnerStorage,
-  Effect.map(RunnerStorage.RunnerStorage, (storage) => ({
-    ...storage,
-    unregister: (address: RunnerAddress.RunnerAddress) =>
-      Effect.zipRight(Effect.ignore(storage.releaseAll(address)), storage.unregister(address))
-  }))
-).pipe(Layer.provide(Layer.retry(SqlRunnerStorage.layer, together)))
+/**
+ * The nodes in PostgreSQL. A node gives up its locks before the others see that it left, so that they take them at once.
+ * Others know an address by its first workspaces: one that comes back with other ones is forgotten first.
+ */
+const runnerStorage = (address: RunnerAddress.RunnerAddress, groups: ReadonlyArray<string>) =>
+  Layer.effect(
+    RunnerStorage.RunnerStorage,
+    Effect.gen(function* () {
+      const storage = yield* RunnerStorage.RunnerStorage
+      const before = (yield* storage.getRunners).find(([runner]) => Equal.equals(runner.address, address))
+      if (before !== undefined && before[0].groups.join() !== groups.join()) {
+        yield* Effect.zipRight(storage.unregister(address), Effect.sleep(forgotten))
+      }
+      return {
+        ...storage,
+        unregister: (left: RunnerAddress.RunnerAddress) =>
+          Effect.zipRight(Effect.ignore(storage.releaseAll(left)), storage.unregister(left))
+      }
+    })
+  ).pipe(Layer.provide(Layer.retry(SqlRunnerStorage.layer, together)))
 
-const failed = (node: string) => (error: SocketServer.SocketServerError | SqlError) => {
-  const cause = error._tag === "SqlError" ? error : error.cause
-  const code = Predicate.hasProperty(cause, "code") ? cause.code : undefined
-  const refuse = (reason: PlacementFailed["reason"], details: string) => new PlacementFailed({ node, reason, details })
-  if (error._tag === "SqlError") return refuse("other", `its tables could not be made: ${String(error.cause)}`)
-  switch (code) {
-    case "EADDRINUSE":
-      return refuse("in-use", "another process listens there; choose another port")
-    case "EACCES":
-      return refuse("denied", "the port is reserved; choose one above 1023")
-    case "EADDRNOTAVAIL":
-    case "ENOTFOUND":
-    case "EAI_AGAIN":
-      return refuse("address", "this is no address of this machine; name one that the other nodes reach it at")
-    default:
-      return refuse("other", String(cause))
+/** Says why the node cannot begin. */
+export const failed =
+  ({ host, port }: Settings) =>
+  (error: SocketServer.SocketServerError | SqlError | PersistenceError) => {
+    const { cause } = error
+    const code = Predicate.hasProperty(cause, "code") ? cause.code : undefined
+    const refuse = (reason: PlacementFailed["reason"], details: string) =>
+      new PlacementFailed({ node: `${host}:${port}`, reason, details })
+    if (error._tag !== "SocketServerError") return refuse("other", `its tables cannot be used: ${String(cause)}`)
+    switch (code) {
+      case "EADDRINUSE":
+        return refuse("in-use", "another process listens there; choose another port")
+      case "EACCES":
+        return refuse("denied", "the port is reserved; choose one above 1023")
+      case "EADDRNOTAVAIL":
+      case "ENOTFOUND":
+      case "EAI_AGAIN":
+        return refuse("address", "this is no address of this machine; name one that the other nodes reach it at")
+      default:
+        return refuse("other", String(cause))
+    }
   }
-}
 
 /** The node's part of the engine: it listens, and holds shards until its scope closes. */
-export const layer = ({ host, port, sharding, workspaces = {} }: Settings) => {
-  const groups = [undefined, ...Object.keys(workspaces)].map(groupOf)
+export const layer = (settings: Settings) => {
+  const { host, port, sharding, workspaces = {} } = settings
+  const address = RunnerAddress.make(host, port)
+  // Sorted, as the engine stores them.
+  const groups = [undefined, ...Object.keys(workspaces)].map(groupOf).toSorted()
   const config = ShardingConfig.layer({
     ...timings,
     availableShardGroups: groups,
     assignedShardGroups: groups,
     ...sharding,
-    runnerAddress: Option.some(RunnerAddress.make(host, port))
+    runnerAddress: Option.some(address)
   })
   const health = Layer.provide(RunnerHealth.layerPing, [Runners.layerRpc])
   return SocketRunner.layer.pipe(
     Layer.provide(NodeClusterSocket.layerSocketServer),
     Layer.provide(health),
     Layer.provide(NodeClusterSocket.layerClientProtocol),
-    Layer.provide([MessageStorage.layerNoop, runnerStorage, RpcSerialization.layerMsgPack]),
+    Layer.provide([MessageStorage.layerNoop, runnerStorage(address, groups), RpcSerialization.layerMsgPack]),
     Layer.provide(config),
-    Layer.mapError(failed(`${host}:${port}`))
+    Layer.mapError(failed(settings))
   )
 }

@@ -4,3 +4,4 @@
  * @module @daybook/cluster
  */
 export * as Cluster from "./Cluster.ts"
+export * as Nodes from "./Nodes.ts"

@@ -56,6 +56,7 @@ import * as Snapshots from "./snapshot/Snapshots.ts"
 import { ProjectTrust, trustAll } from "./trust/ProjectTrust.ts"
 import * as LocationFiles from "./workspace/LocationFiles.ts"
 import * as ToolOutputStore from "./workspace/ToolOutputStore.ts"
+import { Workspaces } from "./workspace/Workspaces.ts"
 
 export type { DatabaseOptions, Options, Placement, Settings } from "./RuntimeOptions.ts"
 
@@ -218,7 +219,7 @@ const placed = <E, R>(
   { placement }: AnyOptions,
   here: Layer.Layer<SessionExecution.SessionExecution, E, R>
 ): Layer.Layer<SessionExecution.SessionExecution, E | SessionExecution.PlacementFailed, R | Store.Services> =>
-  placement === undefined ? here : Layer.provide(placement, here)
+  placement === undefined ? here : Layer.provide(placement.execution, here)
 
 /** Limits the depth to the depth of the deepest family. */
 const taskDepth = ({ taskDepth: depth = 3 }: AnyOptions) => Math.max(0, Math.min(Math.trunc(depth), deepestFamily))
@@ -362,8 +363,11 @@ export const layer = <Extra = never>(
   const started = Layer.provideMerge(forgetRemoved, sessions)
   const all = options.recovery === "resume" ? Layer.provideMerge(resumeLeft, started) : started
   const { prices, trust = trustAll } = options
-  // Every service takes it when it is built, including those of each Location.
-  const trusting = Layer.provide(all, Layer.succeed(ProjectTrust, trust))
+  // Every service takes them when it is built, including those of each Location.
+  const trusting = Layer.provide(all, [
+    Layer.succeed(ProjectTrust, trust),
+    Layer.succeed(Workspaces, options.placement?.workspaces)
+  ])
   if (prices === undefined) return trusting
   return Layer.provide(
     trusting,

@@ -42,6 +42,7 @@ export interface ServedNode {
   readonly address: string
   readonly model: ModelServer.ModelServer
   readonly process: Effect.Effect.Success<ReturnType<Place["startAlone"]>>
+  readonly text: (path: string) => Effect.Effect<string>
   readonly get: (path: string) => Effect.Effect<unknown>
   readonly post: (path: string, body: unknown) => Effect.Effect<{ readonly status: number; readonly body: unknown }>
   /** The frames of a stream, as they come. */
@@ -66,8 +67,9 @@ export const servedNode = (url: string, more: ReadonlyArray<string> = [], furthe
     const { http } = yield* Schema.decodeUnknown(Ready)(yield* process.until("stdout", (text) => text.includes("\n")))
     const [base = "", token = ""] = http.inspector.split("/#token=")
     const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" }
-    const get: ServedNode["get"] = (path) =>
-      Effect.promise((signal) => fetch(base + path, { signal, headers }).then((response) => response.json()))
+    const text: ServedNode["text"] = (path) =>
+      Effect.promise((signal) => fetch(base + path, { signal, headers }).then((response) => response.text()))
+    const get: ServedNode["get"] = (path) => Effect.map(text(path), (body) => JSON.parse(body))
     const post: ServedNode["post"] = (path, body) =>
       Effect.promise(async (signal) => {
         const response = await fetch(base + path, { signal, method: "POST", headers, body: JSON.stringify(body) })
@@ -92,7 +94,7 @@ export const servedNode = (url: string, more: ReadonlyArray<string> = [], furthe
       )
       return heard
     })
-    return { here, env, address, model, process, get, post, frames }
+    return { here, env, address, model, process, text, get, post, frames }
   })
 
 /** The first frame that this chooses. */

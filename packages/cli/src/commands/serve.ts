@@ -209,6 +209,8 @@ const serving = (setup: ServeSetup, signal: Effect.Effect<Signal.Name>) =>
     Effect.flatMap(Exporter, (exporter) => exporter.reached(Number.MAX_SAFE_INTEGER))
   ).pipe(Effect.provide(beside(setup.place, setup.root)))
 
+const nodeName = (node: Pick<Host.Node, "host" | "port"> | undefined) => node && `${node.host}:${node.port}`
+
 /** The database. Nodes need one that they can share. */
 const placeOf = ({ node }: Request) =>
   Effect.zipRight(
@@ -255,7 +257,7 @@ const run = Effect.fn("Command.serve")(function* (request: Request) {
     ),
     Effect.zipRight(Effect.logInfo("stopped")),
     Effect.scoped,
-    withTelemetry,
+    (serving) => withTelemetry(serving, nodeName(request.node)),
     Effect.provide(Logs.layer(request.logFormat, request.logLevel))
   )
 })
@@ -339,6 +341,36 @@ const drain = Flags.integer(
 
 const showToken = Flags.toggle("show-token", "print the server's token also when stdout is not a terminal")
 
+/** Names are parts of the names of shards. */
+const longestWorkspace = 30
+
+const workspace = Flags.repeated<readonly [string, string]>(
+  "workspace",
+  "NAME=DIR",
+  "the node has this workspace: sessions that name it run on such nodes only; may be repeated",
+  (text) => {
+    const [, name = "", folder = ""] = /^([^=]*)=(.+)$/s.exec(text) ?? []
+    return isName(name) && name.length <= longestWorkspace
+      ? Effect.succeed([name, folder] as const)
+      : Effect.fail(`NAME=DIR, with a name of at most ${longestWorkspace} letters, digits, dots and dashes`)
+  }
+)
+
+/** The node with its workspaces, whose folders must exist. */
+const nodeOf = Effect.fnUntraced(function* (
+  address: { readonly host: string; readonly port: number } | undefined,
+  workspaces: ReadonlyArray<readonly [string, string]>
+) {
+  if (address === undefined) {
+    if (workspaces.length === 0) return undefined
+    return yield* new UsageError({ message: "--workspace needs --node HOST:PORT" })
+  }
+  const folders = yield* Effect.forEach(workspaces, ([name, folder]) =>
+    Effect.map(Folder.given(folder, "--workspace"), (real) => [name, real] as const)
+  )
+  return { ...address, workspaces: Object.fromEntries(folders) }
+})
+
 const logFormats = ["text", "json"] as const
 const logLevels = ["debug", "info", "warning", "error", "none"] as const
 const logFormat = Flags.choice("log-format", logFormats, "the format of the log on stderr (default: text)")
@@ -359,7 +391,7 @@ const httpOf = (given: {
   readonly tlsKey: string | undefined
   readonly behindProxy: boolean
   readonly showToken: boolean
-}): Effect.Effect<HttpRequest | undefined, UsageError> => {
+}): Effect.Effect<Omit<HttpRequest, "node"> | undefined, UsageError> => {
   const [cert, key] = [given.tlsCert, given.tlsKey]
   const { behindProxy, httpName: names, httpOrigin: origins, httpRoot, showToken } = given
   const rate = given.httpRate
@@ -411,6 +443,7 @@ export const serve = verb({
     model,
     http,
     node,
+    workspace,
     httpName,
     httpOrigin,
     httpRoot,
@@ -457,7 +490,8 @@ export const serve = verb({
         agents: given.agent,
         models: given.model,
         chroot: given.chroot === undefined ? undefined : yield* Folder.given(given.chroot, "--chroot"),
-        http: web,
+        http: web && { ...web, node: nodeName(given.node) },
+        node: yield* nodeOf(given.node, given.workspace),
         drain: given.drain ?? 10,
         logFormat: given.logFormat ?? "text"
       })

@@ -13,6 +13,7 @@ import type { Sessions } from "@daybook/core/session/Sessions"
 import * as Snapshots from "@daybook/core/snapshot/Snapshots"
 import * as Daybook from "@daybook/embedded/Daybook"
 import type { SessionOwner } from "@daybook/log/coordination/SessionOwner"
+import type { SqlClient } from "@effect/sql/SqlClient"
 import type { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import type { Identifiers } from "@daybook/log/domain/Identifiers"
 import type { EventLog } from "@daybook/log/log/EventLog"
@@ -51,6 +52,7 @@ type Services =
   | Sessions
   | SessionStore
   | Inbox
+  | SqlClient
   | ConsumerStore
   | Templates
 
@@ -60,6 +62,8 @@ type OpenFailure = ConfigError.ConfigError | Layer.Layer.Error<ReturnType<typeof
 export interface Node {
   readonly host: string
   readonly port: number
+  /** The folders of the workspaces that it has, by name. */
+  readonly workspaces: Readonly<Record<string, string>>
 }
 
 const placementOf = (node: Node | undefined) =>

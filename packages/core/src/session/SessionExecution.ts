@@ -38,6 +38,8 @@ import * as RunCoordinator from "../coordination/RunCoordinator.ts"
 import type { ShownRequest } from "../request/Recorded.ts"
 import type { RunError } from "../runner/RunError.ts"
 import { makeRecovery, SessionRunner } from "../runner/SessionRunner.ts"
+import { InitializationBlocked } from "../domain/RunFailure.ts"
+import { isHere, Workspaces } from "../workspace/Workspaces.ts"
 import { firstOf } from "../support/Race.ts"
 import { Naming } from "./Naming.ts"
 
@@ -173,6 +175,7 @@ type Departure = ReturnType<typeof makeDeparture>
 const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Running, departure: Departure) {
   const store = yield* SessionStore
   const naming = yield* Naming
+  const workspaces = yield* Workspaces
 
   return Effect.fnUntraced(function* (sessionID: SessionID, ownership: Ownership, force: boolean) {
     const { handOver, handed, kept, token: owner } = ownership
@@ -183,6 +186,11 @@ const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runni
       read = undefined
       const refused = unfinished(sessionID, standing.session.imported)
       if (refused !== undefined) return yield* refused
+      const { location } = standing.session
+      // Its prompts wait for a process that has the workspace.
+      if (!isHere(workspaces, location)) {
+        return yield* new InitializationBlocked({ keys: [`workspace ${location.workspaceID}`] })
+      }
       const result = yield* Effect.provide(
         Effect.flatMap(SessionRunner, (runner) =>
           runner.run({
@@ -205,7 +213,7 @@ const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runni
               )
           })
         ),
-        runnerAt(standing.session.location)
+        runnerAt(location)
       )
       if (result._tag === "Drained") return
       // Callers of this run must not take it for done.
