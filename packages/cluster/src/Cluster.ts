@@ -14,28 +14,15 @@ import type { Session } from "@daybook/log/domain/Message"
 import type { LiveEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, type LiveRelay, type OpenText } from "@daybook/log/log/EventLog"
 import { Inbox } from "@daybook/log/store/Inbox"
+import { hasWorkspace, NodeStore } from "@daybook/log/store/NodeStore"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Entity from "@effect/cluster/Entity"
 import * as EntityId from "@effect/cluster/EntityId"
 import * as Sharding from "@effect/cluster/Sharding"
-import type * as ShardingConfig from "@effect/cluster/ShardingConfig"
-import * as SqlClient from "@effect/sql/SqlClient"
-import { Context, type Duration, Effect, ExecutionStrategy, Exit, Layer, Schedule, Schema, Scope, Stream } from "effect"
+import { Context, Effect, ExecutionStrategy, Exit, Layer, Schedule, Schema, Scope, Stream } from "effect"
 import * as Engine from "./Engine.ts"
-import * as Nodes from "./Nodes.ts"
 
-/** A node of the cluster. */
-export interface Settings {
-  /** Where the other nodes reach this one. */
-  readonly host: string
-  readonly port: number
-  /** How often this node looks for work whose wake was lost. Default: 2 seconds. */
-  readonly sweepEvery?: Duration.DurationInput
-  /** The folders of the workspaces that this node has, by name. */
-  readonly workspaces?: Readonly<Record<string, string>>
-  /** The timings of `@effect/cluster`; the same on every node. */
-  readonly sharding?: Partial<ShardingConfig.ShardingConfig["Type"]>
-}
+export type { Settings } from "./Engine.ts"
 
 const lost = Effect.catchAllCause((cause) => Effect.logDebug("a message to another node was lost", cause))
 
@@ -67,6 +54,9 @@ export const turn = (ids: ReadonlyArray<SessionID>, after: SessionID | undefined
   return begin <= 0 ? ids.slice(0, page) : [...ids.slice(begin), ...ids.slice(0, begin)].slice(0, page)
 }
 
+/** How often a node says that it lives. */
+const saysEvery = "2 seconds"
+
 /** Sessions that are settled at a time: it can take a lease's time to find out whether an owner is alive. */
 const settledAtOnce = 16
 
@@ -91,11 +81,12 @@ const entity = Engine.Session.toLayer(
   { concurrency: "unbounded" }
 )
 
-const make = Effect.fnUntraced(function* (settings: Settings) {
+const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
   const { sweepEvery = "2 seconds", workspaces = {} } = settings
   const local = yield* SessionExecution
   const [inbox, log, store] = [yield* Inbox, yield* EventLog, yield* SessionStore]
-  const sql = yield* SqlClient.SqlClient
+  const nodes = yield* NodeStore
+  const address = `${settings.host}:${settings.port}`
   const scope = yield* Effect.scope
   const fork = Effect.forkIn(scope)
   const engine = yield* Scope.fork(scope, ExecutionStrategy.sequential)
@@ -103,12 +94,10 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const sharding = Context.get(built, Sharding.Sharding)
   const remote = yield* Effect.provide(Engine.Session.client, built)
   let leaving = false
-  const { beat } = yield* Nodes.keep({
-    address: `${settings.host}:${settings.port}`,
-    workspaces: Object.keys(workspaces),
-    running: Effect.map(local.active, ({ length }) => length),
-    leaving: () => leaving
-  }).pipe(Effect.mapError(Engine.failed(settings)))
+  const say = Effect.flatMap(local.active, ({ length }) => nodes.renew({ address, running: length, leaving }))
+  const begin = Effect.mapError(nodes.begin(address, Object.keys(workspaces)), Engine.failed(settings))
+  yield* Effect.acquireRelease(begin, () => Effect.ignoreLogged(nodes.end(address)))
+  yield* fork(Effect.repeat(Effect.ignoreLogged(say), Schedule.spaced(saysEvery)))
 
   const isHere = (id: string) => {
     const entity = EntityId.make(id)
@@ -133,11 +122,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
 
   /** A message to a workspace that no node has would wait for one. */
   const isSomewhere = Effect.fnUntraced(function* ({ location: { workspaceID } }: Session) {
-    if (
-      workspaceID === undefined ||
-      (yield* Effect.provideService(Nodes.hasWorkspace(workspaceID), SqlClient.SqlClient, sql))
-    )
-      return
+    if (workspaceID === undefined || (yield* hasWorkspace(nodes, workspaceID))) return
     return yield* new InitializationBlocked({ keys: [`a node with the workspace ${workspaceID}`] })
   })
 
@@ -200,14 +185,14 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
         leaving = true
         return Effect.zipRight(
           local.leave(atMost),
-          Effect.asVoid(fork(Effect.zipRight(Scope.close(engine, Exit.void), beat)))
+          Effect.asVoid(fork(Effect.zipRight(Scope.close(engine, Exit.void), Effect.ignoreLogged(say))))
         )
       })
   })
 })
 
 /** The option `placement` of a runtime whose log is in PostgreSQL. */
-export const placement = (settings: Settings): Placement => ({
+export const placement = (settings: Engine.Settings): Placement => ({
   execution: Layer.scoped(SessionExecution, make(settings)),
   workspaces: settings.workspaces ?? {}
 })

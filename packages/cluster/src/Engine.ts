@@ -6,7 +6,6 @@ import { PlacementFailed } from "@daybook/core/session/SessionExecution"
 import { RunError } from "@daybook/core/runner/RunError"
 import { LiveEvent } from "@daybook/log/events/SessionEvents"
 import * as ClusterSchema from "@effect/cluster/ClusterSchema"
-import type { PersistenceError } from "@effect/cluster/ClusterError"
 import * as Entity from "@effect/cluster/Entity"
 import * as MessageStorage from "@effect/cluster/MessageStorage"
 import * as RunnerAddress from "@effect/cluster/RunnerAddress"
@@ -17,13 +16,22 @@ import * as ShardingConfig from "@effect/cluster/ShardingConfig"
 import * as SocketRunner from "@effect/cluster/SocketRunner"
 import * as SqlRunnerStorage from "@effect/cluster/SqlRunnerStorage"
 import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
-import type * as SocketServer from "@effect/platform/SocketServer"
 import * as Rpc from "@effect/rpc/Rpc"
 import * as RpcSerialization from "@effect/rpc/RpcSerialization"
-import type { SqlError } from "@effect/sql/SqlError"
-import { Duration, Effect, Equal, Layer, Option, Predicate } from "effect"
-import type { Settings } from "./Cluster.ts"
-import { together } from "./Nodes.ts"
+import { Duration, Effect, Equal, Layer, Option, Predicate, Schedule } from "effect"
+
+/** A node of the cluster. */
+export interface Settings {
+  /** Where the other nodes reach this one. */
+  readonly host: string
+  readonly port: number
+  /** How often this node looks for work whose wake was lost. Default: 2 seconds. */
+  readonly sweepEvery?: Duration.DurationInput
+  /** The folders of the workspaces that this node has, by name. */
+  readonly workspaces?: Readonly<Record<string, string>>
+  /** The timings of `@effect/cluster`; the same on every node. */
+  readonly sharding?: Partial<ShardingConfig.ShardingConfig["Type"]>
+}
 
 /** An entity's id is the session's, and after `@` the workspace that the session needs. */
 export const entityID = (sessionID: string, workspaceID: string | undefined): string =>
@@ -64,6 +72,9 @@ const timings: Partial<ShardingConfig.ShardingConfig["Type"]> = {
   entityTerminationTimeout: Duration.seconds(2)
 }
 
+/** Nodes that start together make the tables of the engine together, which PostgreSQL refuses to all but one. */
+const together = Schedule.intersect(Schedule.recurs(10), Schedule.spaced("100 millis"))
+
 /** Until the other nodes have looked who is there. */
 const forgotten = "1 second"
 
@@ -91,7 +102,7 @@ const runnerStorage = (address: RunnerAddress.RunnerAddress, groups: ReadonlyArr
 /** Says why the node cannot begin. */
 export const failed =
   ({ host, port }: Settings) =>
-  (error: SocketServer.SocketServerError | SqlError | PersistenceError) => {
+  (error: { readonly _tag: string; readonly cause?: unknown }) => {
     const { cause } = error
     const code = Predicate.hasProperty(cause, "code") ? cause.code : undefined
     const refuse = (reason: PlacementFailed["reason"], details: string) =>

@@ -4,4 +4,3 @@
  * @module @daybook/cluster
  */
 export * as Cluster from "./Cluster.ts"
-export * as Nodes from "./Nodes.ts"

@@ -16,6 +16,7 @@ import * as Store from "@daybook/log/Store"
 import * as Database from "@daybook/log/storage/Database"
 import { deepestFamily } from "@daybook/log/store/SessionRows"
 import { Inbox } from "@daybook/log/store/Inbox"
+import type { NodeStore } from "@daybook/log/store/NodeStore"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import { clamp } from "@daybook/log/support/Clamp"
@@ -77,6 +78,7 @@ export type Services =
   | SessionOwner
   | SessionStore
   | Inbox
+  | NodeStore
   | ConsumerStore
   | SqlClient.SqlClient
   | Database.ReadSql

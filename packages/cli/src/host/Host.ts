@@ -13,11 +13,11 @@ import type { Sessions } from "@daybook/core/session/Sessions"
 import * as Snapshots from "@daybook/core/snapshot/Snapshots"
 import * as Daybook from "@daybook/embedded/Daybook"
 import type { SessionOwner } from "@daybook/log/coordination/SessionOwner"
-import type { SqlClient } from "@effect/sql/SqlClient"
 import type { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import type { Identifiers } from "@daybook/log/domain/Identifiers"
 import type { EventLog } from "@daybook/log/log/EventLog"
 import type { Inbox } from "@daybook/log/store/Inbox"
+import type { NodeStore } from "@daybook/log/store/NodeStore"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
 import { Catalog, Models } from "@daybook/models"
 import { BuiltinTools } from "@daybook/tools"
@@ -52,7 +52,7 @@ type Services =
   | Sessions
   | SessionStore
   | Inbox
-  | SqlClient
+  | NodeStore
   | ConsumerStore
   | Templates
 

@@ -1,6 +1,8 @@
 /** The nodes of the database, as it or the server says. A file has none. Spec: CL-822, CL-823 in specs/cli.md. */
 import { Array as Arr, Effect } from "effect"
 import type { NodesReport } from "@daybook/log/domain/NodesReport"
+import type { Inbox } from "@daybook/log/store/Inbox"
+import * as NodeStore from "@daybook/log/store/NodeStore"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { oneLine } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
@@ -16,17 +18,17 @@ export const missing = ({ waiting }: NodesReport): ReadonlyArray<readonly [works
     `${many(length, "session")} with waiting prompts: no node has the workspace ${oneLine(workspace, 100)}`
   ])
 
-/** Asks the connection in the context. */
-const report = Effect.flatMap(
-  Effect.promise(() => import("@daybook/cluster")),
-  ({ Nodes }) => Nodes.report
-)
-
-/** For a server, over its own connections; undefined for a file. */
+/** For a server, over its own connections; undefined for a file. A session that cannot be read is a defect of it. */
 export const reporting = (place: DatabasePath.Place) =>
-  place._tag === "File"
-    ? Effect.succeed(undefined)
-    : Effect.map(Effect.context<Effect.Effect.Context<typeof report>>(), (context) => Effect.provide(report, context))
+  Effect.map(Effect.context<NodeStore.NodeStore | Inbox>(), (context) =>
+    place._tag === "File"
+      ? undefined
+      : Effect.catchIf(
+          Effect.provide(NodeStore.report, context),
+          (error) => error._tag === "MessageUnreadable",
+          Effect.die
+        )
+  )
 
 /** The nodes, and the sessions that wait for another one. */
 export const found = Effect.gen(function* () {
@@ -36,5 +38,5 @@ export const found = Effect.gen(function* () {
     return yield* nodesOf(server)
   }
   const place = yield* DatabasePath.existing
-  return place._tag === "File" ? none : yield* Effect.provide(report, PlaceStore.layerReading(place))
+  return place._tag === "File" ? none : yield* Effect.provide(NodeStore.report, PlaceStore.layerReading(place))
 })
