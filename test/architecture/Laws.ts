@@ -29,6 +29,7 @@ export const packages: Readonly<Record<string, ReadonlyArray<string>>> = {
     "log",
     "postgres",
     "core",
+    "cluster",
     "tools",
     "mcp",
     "shell",

@@ -34,6 +34,7 @@ export const verbs: Verbs = {
   models: async () => (await import("./commands/models.ts")).models,
   trust: async () => (await import("./commands/trust.ts")).trust,
   serve: async () => (await import("./commands/serve.ts")).serve,
+  nodes: async () => (await import("./commands/nodes.ts")).nodes,
   discord: async () => (await import("./commands/discord.ts")).discord,
   token: async () => (await import("./commands/token.ts")).token,
   files: async () => (await import("./commands/files.ts")).files,

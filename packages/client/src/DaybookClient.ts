@@ -20,6 +20,7 @@ import * as Identifiers from "@daybook/log/domain/Identifiers"
 import { MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
 import { NotWaiting } from "@daybook/log/domain/InboxError"
 import { type InvalidInput, validate } from "@daybook/log/domain/InvalidInput"
+import type { NodesReport } from "@daybook/log/domain/NodesReport"
 import type { StatsReport } from "@daybook/log/domain/StoreStats"
 import { Budget, Location, ModelRef, PromptInput } from "@daybook/log/domain/Values"
 import type { LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
@@ -256,6 +257,8 @@ export interface Machine {
   ) => Effect.Effect<ReadonlyArray<OfferedTemplate>, InvalidInput | ConnectionError>
   /** The open live shells of the server's machine. `follow` with the types of `shellTypes` watches them. */
   readonly shells: Effect.Effect<ReadonlyArray<OpenShell>, NotServed | ShellsUnavailable | ConnectionError>
+  /** The nodes of the server's database, and the sessions that wait for another one. */
+  readonly nodes: Effect.Effect<NodesReport, NotServed | LogUnavailable | ConnectionError>
 }
 
 /** The questions over a connection. */
@@ -290,7 +293,8 @@ const makeMachine = ({
   models: answered(choices.models()),
   agents: (urlParams = {}) => answered(choices.agents({ urlParams })),
   templates: (urlParams = {}) => answered(choices.templates({ urlParams })),
-  shells: answered(machine.shells())
+  shells: answered(machine.shells()),
+  nodes: answered(machine.nodes())
 })
 
 /** How to reach a server. */

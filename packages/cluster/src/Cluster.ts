@@ -6,42 +6,31 @@
  * @module @daybook/cluster/Cluster
  */
 import { SessionExecution } from "@daybook/core/session/SessionExecution"
+import { InitializationBlocked, RunInterrupted } from "@daybook/core/domain/RunFailure"
+import type { Placement } from "@daybook/core/Runtime"
+import * as Workspaces from "@daybook/core/workspace/Workspaces"
 import { SessionID } from "@daybook/log/domain/Identifiers"
-import { LiveEvent } from "@daybook/log/events/SessionEvents"
+import type { Session } from "@daybook/log/domain/Message"
+import type { LiveEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, type LiveRelay, type OpenText } from "@daybook/log/log/EventLog"
 import { Inbox } from "@daybook/log/store/Inbox"
+import { hasWorkspace, NodeStore } from "@daybook/log/store/NodeStore"
+import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Entity from "@effect/cluster/Entity"
 import * as EntityId from "@effect/cluster/EntityId"
-import * as MessageStorage from "@effect/cluster/MessageStorage"
-import * as RunnerAddress from "@effect/cluster/RunnerAddress"
 import * as Sharding from "@effect/cluster/Sharding"
-import * as ShardingConfig from "@effect/cluster/ShardingConfig"
-import * as SqlRunnerStorage from "@effect/cluster/SqlRunnerStorage"
-import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
-import * as Rpc from "@effect/rpc/Rpc"
-import { type Duration, Effect, Layer, Option, Schedule, Schema, Stream } from "effect"
+import { Context, Effect, ExecutionStrategy, Exit, Layer, Schedule, Schema, Scope, Stream } from "effect"
+import * as Engine from "./Engine.ts"
 
-/** A node of the cluster. */
-export interface Settings {
-  /** Where the other nodes reach this one. */
-  readonly host: string
-  readonly port: number
-  /** How often this node looks for prompts whose wake was lost. Default: 5 seconds. */
-  readonly sweepEvery?: Duration.DurationInput
-  /** The timings of `@effect/cluster`; the same on every node. */
-  readonly sharding?: Partial<ShardingConfig.ShardingConfig["Type"]>
-}
-
-const Session = Entity.make("Session", [
-  Rpc.make("Wake"),
-  Rpc.make("Settled"),
-  Rpc.make("Live", { success: LiveEvent, stream: true })
-])
+export type { Settings } from "./Engine.ts"
 
 const lost = Effect.catchAllCause((cause) => Effect.logDebug("a message to another node was lost", cause))
 
 /** How long a reader waits before it looks again where the session's shard is. */
 const relayAgain = "500 millis"
+
+/** How long a wake looks for the node that holds the shard; a sweep of that node finds the session later. */
+const longestWake = "5 seconds"
 
 /** Whether a reader that joined within these texts hears this: a text without its beginning would be misread. */
 const isWhole = (begun: ReadonlySet<string>) => (event: LiveEvent) => {
@@ -65,61 +54,26 @@ export const turn = (ids: ReadonlyArray<SessionID>, after: SessionID | undefined
   return begin <= 0 ? ids.slice(0, page) : [...ids.slice(begin), ...ids.slice(0, begin)].slice(0, page)
 }
 
-const make = Effect.fnUntraced(function* ({ sweepEvery = "5 seconds" }: Settings) {
-  const local = yield* SessionExecution
-  const inbox = yield* Inbox
-  const log = yield* EventLog
-  const sharding = yield* Sharding.Sharding
-  const entityOf = yield* Session.client
-  const fork = yield* Effect.map(Effect.scope, (scope) => Effect.forkIn(scope))
+/** How often a node says that it lives. */
+const saysEvery = "2 seconds"
 
-  const isHere = (sessionID: SessionID) => {
-    const id = EntityId.make(sessionID)
-    return sharding.hasShardId(sharding.getShardId(id, Session.getShardGroup(id)))
-  }
+/** Sessions that are settled at a time: it can take a lease's time to find out whether an owner is alive. */
+const settledAtOnce = 16
 
-  let last: SessionID | undefined
-  const sweep = Effect.gen(function* () {
-    const here = (yield* inbox.sessions)
-      .map(({ id }) => id)
-      .filter(isHere)
-      .toSorted()
-    const woken = turn(here, last)
-    last = woken.at(-1)
-    yield* Effect.forEach(woken, local.wake, { discard: true })
-  }).pipe(Effect.catchAllCause((cause) => Effect.logWarning("looking for waiting prompts failed", cause)))
-  yield* fork(Effect.repeat(sweep, Schedule.spaced(sweepEvery)))
-
-  const relay: LiveRelay = (sessionID, tell) => {
-    const once = Effect.suspend(() =>
-      isHere(sessionID)
-        ? Effect.void
-        : Stream.runForEach(entityOf(sessionID).Live(), (event) => Effect.sync(() => tell(event)))
-    )
-    return Effect.asVoid(Effect.repeat(lost(once), Schedule.spaced(relayAgain)))
-  }
-  yield* log.relayLive(relay)
-
-  return SessionExecution.of({
-    ...local,
-    wake: (sessionID) =>
-      isHere(sessionID) ? local.wake(sessionID) : Effect.asVoid(fork(lost(entityOf(sessionID).Wake()))),
-    settled: (sessionID) => Effect.zipRight(local.settled(sessionID), lost(entityOf(sessionID).Settled()))
-  })
-})
-
-const entity = Session.toLayer(
+const entity = Engine.Session.toLayer(
   Effect.gen(function* () {
     const local = yield* SessionExecution
     const log = yield* EventLog
     const { entityId } = yield* Entity.CurrentAddress
-    const sessionID = yield* Effect.orDie(Schema.decodeUnknown(SessionID)(entityId))
+    const sessionID = yield* Effect.orDie(Schema.decodeUnknown(SessionID)(Engine.entityOf(entityId).sessionID))
     const live = Effect.map(log.subscribe({ sessionID }), ({ live, soFar }) =>
       Stream.filter(live, isWhole(idsOf(soFar)))
     )
     return {
       Wake: () => local.wake(sessionID),
-      Settled: () => local.settled(sessionID),
+      // The wake that went before may come after.
+      Settled: () => Effect.zipRight(local.wake(sessionID), local.settled(sessionID)),
+      Resume: () => local.resume(sessionID),
       // A reader that fell behind begins again.
       Live: () => Stream.catchAll(Stream.unwrapScoped(live), () => Stream.empty)
     }
@@ -127,14 +81,118 @@ const entity = Session.toLayer(
   { concurrency: "unbounded" }
 )
 
+const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
+  const { sweepEvery = "2 seconds", workspaces = {} } = settings
+  const local = yield* SessionExecution
+  const [inbox, log, store] = [yield* Inbox, yield* EventLog, yield* SessionStore]
+  const nodes = yield* NodeStore
+  const address = `${settings.host}:${settings.port}`
+  const scope = yield* Effect.scope
+  const fork = Effect.forkIn(scope)
+  const engine = yield* Scope.fork(scope, ExecutionStrategy.sequential)
+  const built = yield* Layer.buildWithScope(Layer.provideMerge(entity, Engine.layer(settings)), engine)
+  const sharding = Context.get(built, Sharding.Sharding)
+  const remote = yield* Effect.provide(Engine.Session.client, built)
+  let leaving = false
+  const say = Effect.flatMap(local.active, ({ length }) => nodes.renew({ address, running: length, leaving }))
+  const begin = Effect.mapError(nodes.begin(address, Object.keys(workspaces)), Engine.failed(settings))
+  yield* Effect.acquireRelease(begin, () => Effect.ignoreLogged(nodes.end(address)))
+  yield* fork(Effect.repeat(Effect.ignoreLogged(say), Schedule.spaced(saysEvery)))
+
+  const isHere = (id: string) => {
+    const entity = EntityId.make(id)
+    return sharding.hasShardId(sharding.getShardId(entity, Engine.Session.getShardGroup(entity)))
+  }
+  /** The id under which the nodes know the session. */
+  const idOf = ({ id, location }: Session) => Engine.entityID(id, location.workspaceID)
+
+  /** A node that leaves has no shards, and sends nothing: it hands over what it may run. */
+  const isOwn = (session: Session) =>
+    (leaving && Workspaces.isHere(workspaces, session.location)) || isHere(idOf(session))
+
+  /** Does it where the session runs. */
+  const placed = <A, E, R, E2, R2>(
+    sessionID: SessionID,
+    here: Effect.Effect<A, E, R>,
+    elsewhere: (id: string, session: Session) => Effect.Effect<A, E2, R2>
+  ) =>
+    Effect.flatMap(store.get(sessionID), (session): Effect.Effect<A, E | E2, R | R2> =>
+      isOwn(session) ? here : elsewhere(idOf(session), session)
+    )
+
+  /** A message to a workspace that no node has would wait for one. */
+  const isSomewhere = Effect.fnUntraced(function* ({ location: { workspaceID } }: Session) {
+    if (workspaceID === undefined || (yield* hasWorkspace(nodes, workspaceID))) return
+    return yield* new InitializationBlocked({ keys: [`a node with the workspace ${workspaceID}`] })
+  })
+
+  const ofHere = (sessions: ReadonlyArray<Session>) =>
+    sessions.filter((session) => isHere(idOf(session))).map(({ id }) => id)
+
+  let last: SessionID | undefined
+  const sweep = Effect.gen(function* () {
+    const woken = turn(ofHere(yield* inbox.sessions).toSorted(), last)
+    last = woken.at(-1)
+    yield* Effect.forEach(woken, local.wake, { discard: true })
+  })
+  /** What died with another node. */
+  const settleLeft = Effect.gen(function* () {
+    const running = new Set(yield* local.active)
+    const left = ofHere(yield* store.interrupted).filter((id) => !running.has(id))
+    yield* Effect.forEach(left, (id) => Effect.ignoreLogged(local.settle(id)), {
+      concurrency: settledAtOnce,
+      discard: true
+    })
+  })
+  const looking = (look: Effect.Effect<void, unknown>) =>
+    Effect.repeat(
+      Effect.catchAllCause(look, (cause) => Effect.logWarning("looking for work of other nodes failed", cause)),
+      Schedule.spaced(sweepEvery)
+    )
+  yield* fork(looking(sweep))
+  yield* fork(looking(settleLeft))
+
+  const relay: LiveRelay = (sessionID, tell) => {
+    const follow = (id: string) => Stream.runForEach(remote(id).Live(), (event) => Effect.sync(() => tell(event)))
+    return Effect.asVoid(Effect.repeat(lost(placed(sessionID, Effect.void, follow)), Schedule.spaced(relayAgain)))
+  }
+  yield* log.relayLive(relay)
+
+  return SessionExecution.of({
+    ...local,
+    wake: (sessionID) =>
+      lost(
+        placed(sessionID, local.wake(sessionID), (id) =>
+          Effect.asVoid(fork(lost(Effect.timeout(remote(id).Wake(), longestWake))))
+        )
+      ),
+    resume: (sessionID) =>
+      placed(sessionID, local.resume(sessionID), (id, session) =>
+        Effect.zipRight(
+          isSomewhere(session),
+          Effect.catchTags(remote(id).Resume(), {
+            AlreadyProcessingMessage: () => new RunInterrupted({ key: sessionID }),
+            MailboxFull: () => new RunInterrupted({ key: sessionID }),
+            PersistenceError: () => new RunInterrupted({ key: sessionID })
+          })
+        )
+      ),
+    settled: (sessionID) =>
+      Effect.zipRight(local.settled(sessionID), lost(placed(sessionID, Effect.void, (id) => remote(id).Settled()))),
+    takeUp: (goOn) => local.takeUp((sessionID) => lost(placed(sessionID, goOn(sessionID), () => Effect.void))),
+    leave: (atMost) =>
+      Effect.suspend(() => {
+        leaving = true
+        return Effect.zipRight(
+          local.leave(atMost),
+          Effect.asVoid(fork(Effect.zipRight(Scope.close(engine, Exit.void), Effect.ignoreLogged(say))))
+        )
+      })
+  })
+})
+
 /** The option `placement` of a runtime whose log is in PostgreSQL. */
-export const placement = (settings: Settings) => {
-  const config = { runnerAddress: Option.some(RunnerAddress.make(settings.host, settings.port)), ...settings.sharding }
-  return Layer.scoped(SessionExecution, make(settings)).pipe(
-    Layer.provide(entity),
-    Layer.provide(NodeClusterSocket.layer({ storage: "byo", runnerHealth: "ping", shardingConfig: config })),
-    Layer.provide([MessageStorage.layerNoop, SqlRunnerStorage.layer]),
-    Layer.provide(ShardingConfig.layerFromEnv(config)),
-    Layer.orDie
-  )
-}
+export const placement = (settings: Engine.Settings): Placement => ({
+  execution: Layer.scoped(SessionExecution, make(settings)),
+  workspaces: settings.workspaces ?? {}
+})

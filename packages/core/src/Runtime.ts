@@ -16,6 +16,7 @@ import * as Store from "@daybook/log/Store"
 import * as Database from "@daybook/log/storage/Database"
 import { deepestFamily } from "@daybook/log/store/SessionRows"
 import { Inbox } from "@daybook/log/store/Inbox"
+import type { NodeStore } from "@daybook/log/store/NodeStore"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import { clamp } from "@daybook/log/support/Clamp"
@@ -56,8 +57,9 @@ import * as Snapshots from "./snapshot/Snapshots.ts"
 import { ProjectTrust, trustAll } from "./trust/ProjectTrust.ts"
 import * as LocationFiles from "./workspace/LocationFiles.ts"
 import * as ToolOutputStore from "./workspace/ToolOutputStore.ts"
+import { Workspaces } from "./workspace/Workspaces.ts"
 
-export type { DatabaseOptions, Options, Settings } from "./RuntimeOptions.ts"
+export type { DatabaseOptions, Options, Placement, Settings } from "./RuntimeOptions.ts"
 
 /** The services of the layer. Log, stores and connections are for readers and for projectors' tables. */
 export type Services =
@@ -76,6 +78,7 @@ export type Services =
   | SessionOwner
   | SessionStore
   | Inbox
+  | NodeStore
   | ConsumerStore
   | SqlClient.SqlClient
   | Database.ReadSql
@@ -216,8 +219,8 @@ const locationLayer = (options: AnyOptions) =>
 const placed = <E, R>(
   { placement }: AnyOptions,
   here: Layer.Layer<SessionExecution.SessionExecution, E, R>
-): Layer.Layer<SessionExecution.SessionExecution, E, R | Store.Services> =>
-  placement === undefined ? here : Layer.provide(placement, here)
+): Layer.Layer<SessionExecution.SessionExecution, E | SessionExecution.PlacementFailed, R | Store.Services> =>
+  placement === undefined ? here : Layer.provide(placement.execution, here)
 
 const taskDepth = ({ taskDepth: depth = 3 }: AnyOptions) => Math.max(0, Math.min(Math.trunc(depth), deepestFamily))
 
@@ -306,7 +309,11 @@ const places = (options: AnyOptions) => {
  */
 export const layer = <Extra = never>(
   options: Options<Extra> | DatabaseOptions<Extra>
-): Layer.Layer<Services | Extra, Database.DatabaseError | StoreError, ModelResolver> => {
+): Layer.Layer<
+  Services | Extra,
+  Database.DatabaseError | StoreError | SessionExecution.PlacementFailed,
+  ModelResolver
+> => {
   const { connections, store } = places(options)
   const storage = Layer.mergeAll(connections, known(options), Identifiers.layer, agents(options), NodeContext.layer)
   // Shared values: a layer used by reference is built once.
@@ -356,8 +363,11 @@ export const layer = <Extra = never>(
   const started = Layer.provideMerge(forgetRemoved, sessions)
   const all = options.recovery === "resume" ? Layer.provideMerge(resumeLeft, started) : started
   const { prices, trust = trustAll } = options
-  // Every service takes it when it is built, including those of each Location.
-  const trusting = Layer.provide(all, Layer.succeed(ProjectTrust, trust))
+  // Every service takes them when it is built, including those of each Location.
+  const trusting = Layer.provide(all, [
+    Layer.succeed(ProjectTrust, trust),
+    Layer.succeed(Workspaces, options.placement?.workspaces)
+  ])
   if (prices === undefined) return trusting
   return Layer.provide(
     trusting,

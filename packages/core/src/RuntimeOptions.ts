@@ -11,15 +11,20 @@ import type { CompactionSettings } from "./compaction/Limits.ts"
 import type { Agent } from "./domain/Agent.ts"
 import type { PermissionAsker } from "./permission/PermissionAsker.ts"
 import type * as Templates from "./prompt/Templates.ts"
-import type { SessionExecution } from "./session/SessionExecution.ts"
+import type { PlacementFailed, SessionExecution } from "./session/SessionExecution.ts"
 import type { NamingMode } from "./session/SessionOptions.ts"
 import type * as HostTools from "./tool/HostTools.ts"
 import type * as ToolRegistry from "./tool/ToolRegistry.ts"
 import type { Trust } from "./trust/ProjectTrust.ts"
 import type * as LocationFiles from "./workspace/LocationFiles.ts"
 
-/** Decides where sessions run, given the execution of this process. */
-export type Placement = Layer.Layer<SessionExecution, never, SessionExecution | Services>
+/** Decides where sessions run. */
+export interface Placement {
+  /** Sends a session's work to its place, given the execution of this process. */
+  readonly execution: Layer.Layer<SessionExecution, PlacementFailed, SessionExecution | Services>
+  /** The folders of the workspaces that this process has, by name. */
+  readonly workspaces: Readonly<Record<string, string>>
+}
 
 /** Options of the runtime on a file. Only `filename` is required. `Extra` are the services of `extensions`. */
 export interface Options<Extra = never> extends Settings<Extra> {

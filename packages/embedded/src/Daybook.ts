@@ -8,6 +8,7 @@ import { dirname, join } from "node:path"
 import { Config, type ConfigError, Effect, Layer } from "effect"
 import type { ModelResolver } from "@daybook/core/model/ModelResolver"
 import * as Runtime from "@daybook/core/Runtime"
+import type { PlacementFailed } from "@daybook/core/session/SessionExecution"
 import type { DatabaseError } from "@daybook/log/storage/Database"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import * as Mcp from "@daybook/mcp/Mcp"
@@ -54,7 +55,7 @@ export const layer = ({
   mcp = {},
   serverStart,
   ...options
-}: Options | DatabaseOptions): Layer.Layer<Services, DatabaseError | StoreError, ModelResolver> => {
+}: Options | DatabaseOptions): Layer.Layer<Services, DatabaseError | StoreError | PlacementFailed, ModelResolver> => {
   const { filename } = options
   const beside = (name: string) =>
     filename === undefined || filename === ":memory:" ? undefined : join(dirname(filename), name)
@@ -79,5 +80,5 @@ export const layer = ({
  */
 export const layerConfig = (
   options: Config.Config.Wrap<Options>
-): Layer.Layer<Services, ConfigError.ConfigError | DatabaseError | StoreError, ModelResolver> =>
+): Layer.Layer<Services, ConfigError.ConfigError | DatabaseError | StoreError | PlacementFailed, ModelResolver> =>
   Layer.unwrapEffect(Effect.map(Config.unwrap(options), layer))

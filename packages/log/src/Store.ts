@@ -9,25 +9,36 @@ import * as SqlEventLog from "./log/SqlEventLog.ts"
 import * as Database from "./storage/Database.ts"
 import type { EpochStore } from "./store/EpochStore.ts"
 import type { Inbox } from "./store/Inbox.ts"
+import type { NodeStore } from "./store/NodeStore.ts"
 import type { QuestionStore } from "./store/QuestionStore.ts"
 import type { SessionStore } from "./store/SessionStore.ts"
 import * as SqlEpochStore from "./store/SqlEpochStore.ts"
 import * as SqlInbox from "./store/SqlInbox.ts"
+import * as SqlNodeStore from "./store/SqlNodeStore.ts"
 import * as SqlQuestionStore from "./store/SqlQuestionStore.ts"
 import * as SqlSessionStore from "./store/SqlSessionStore.ts"
 
-/** `SessionStore`, `Inbox`, `QuestionStore`, `EpochStore` and `ConsumerStore` beside the SQL event log in the context. */
+/** `SessionStore`, `Inbox`, `QuestionStore`, `EpochStore`, `ConsumerStore` and `NodeStore` beside the SQL event log in the context. */
 export const layerStore = Layer.mergeAll(
   SqlSessionStore.layer,
   SqlInbox.layer,
   SqlQuestionStore.layer,
   SqlEpochStore.layer,
+  SqlNodeStore.layer,
   SqlConsumerStore.layer()
 )
 
 /** What keeps the log: the log, the stores beside it, and their connections. */
 export type Services =
-  EventLog | SessionStore | Inbox | QuestionStore | EpochStore | ConsumerStore | SqlClient.SqlClient | Database.ReadSql
+  | EventLog
+  | SessionStore
+  | Inbox
+  | QuestionStore
+  | EpochStore
+  | ConsumerStore
+  | NodeStore
+  | SqlClient.SqlClient
+  | Database.ReadSql
 
 /** Another place for the log than a file. A package beside this one makes it. */
 export interface Elsewhere {

@@ -146,6 +146,7 @@ export interface Daybook {
   readonly agents: (options?: Queries["agents"]) => Promise<Results["agents"]>
   readonly templates: (options?: Queries["templates"]) => Promise<Results["templates"]>
   readonly shells: () => Promise<Results["shells"]>
+  readonly nodes: () => Promise<Results["nodes"]>
 
   readonly head: (sessionID: string) => Promise<Results["head"]>
   /** One page of events after a number; `limit` is at most 100. */

@@ -234,6 +234,10 @@ export const endpoints: Readonly<Record<Name, Text>> = {
   stats: ["Get the figures of the database", "Bytes by table, type, day and session, and what a prune would free."],
   sessionStats: ["Get the figures of a session", "Bytes by type and day, what it did, and what a prune would free."],
   shells: ["List the open live shells", "Those of the server's machine, in the order of their opening."],
+  nodes: [
+    "List the nodes of the database",
+    "The servers that share it and live, and the sessions with waiting prompts whose workspace no node has."
+  ],
   health: [
     "Ask whether the server can work",
     "Needs no token. 503: its database cannot be written. `draining`: it ends; connect to another one, or later."

@@ -9,6 +9,7 @@ import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
 import { AgentMode, BashMode } from "@daybook/core/domain/Agent"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import { NodesReport } from "@daybook/log/domain/NodesReport"
 import { StatsReport } from "@daybook/log/domain/StoreStats"
 import { ModelRef, Price } from "@daybook/log/domain/Values"
 import { ShellTransport } from "@daybook/log/events/LiveShellEvents"
@@ -81,6 +82,12 @@ export const MachineApi = HttpApiGroup.make("machine")
     HttpApiEndpoint.get("shells", "/shells")
       .addSuccess(Schema.Array(OpenShell))
       .addError(failures(Schema.Union(NotServed, ShellsUnavailable)))
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("nodes", "/nodes")
+      .addSuccess(NodesReport)
+      .addError(failures(Schema.Union(NotServed, LogUnavailable)))
       .middleware(Reading)
   )
 

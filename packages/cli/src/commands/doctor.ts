@@ -68,6 +68,7 @@ const lookAtDatabase = Effect.fnUntraced(function* (
         says: place._tag === "File" ? `${path} is sound and writable` : `${name} is open`
       })
       yield* Effect.forEach(yield* withSessions(checkup.left), write)
+      yield* Effect.forEach(yield* checkup.missing, write)
       yield* Effect.forEach(yield* checkup.search(place), write)
     }
     yield* Effect.forEach(yield* checkup.snapshots(path, fix), write)

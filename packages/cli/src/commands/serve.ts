@@ -41,6 +41,7 @@ interface Request {
   /** By its real path. */
   readonly chroot: string | undefined
   readonly http: HttpRequest | undefined
+  readonly node: Host.Node | undefined
   /** How long turns may go on after SIGTERM, in seconds. */
   readonly drain: number
   readonly logFormat: "text" | "json"
@@ -208,13 +209,29 @@ const serving = (setup: ServeSetup, signal: Effect.Effect<Signal.Name>) =>
     Effect.flatMap(Exporter, (exporter) => exporter.reached(Number.MAX_SAFE_INTEGER))
   ).pipe(Effect.provide(beside(setup.place, setup.root)))
 
+const nodeName = (node: Pick<Host.Node, "host" | "port"> | undefined) => node && `${node.host}:${node.port}`
+
+/** The database. Nodes need one that they can share. */
+const placeOf = ({ node }: Request) =>
+  Effect.zipRight(
+    Effect.filterOrFail(
+      DatabasePath.place,
+      ({ _tag }) => node === undefined || _tag === "Postgres",
+      ({ name }) =>
+        new UsageError({
+          message: `--node needs a database of PostgreSQL, and ${name} is a file: set DAYBOOK_DB to postgres://...`
+        })
+    ),
+    DatabasePath.writable
+  )
+
 const isAlone = ({ agents, models }: Request) => agents.length + models.length === 0
 
 const run = Effect.fn("Command.serve")(function* (request: Request) {
   const root = yield* rootOf(request.root)
   if (request.chroot !== undefined) yield* trusting(request.chroot)
   const models = yield* withNoSessions(checked(request, root))
-  const place = yield* DatabasePath.writable
+  const place = yield* placeOf(request)
   const asks = yield* ClientAsks.make
   const setup = { request, place, root, models, asks }
   const host = {
@@ -222,6 +239,7 @@ const run = Effect.fn("Command.serve")(function* (request: Request) {
     background: true,
     asker: askerOf(asks),
     answered: request.http !== undefined,
+    node: request.node,
     root,
     worlds: worldsOf(request, root)
   }
@@ -239,7 +257,7 @@ const run = Effect.fn("Command.serve")(function* (request: Request) {
     ),
     Effect.zipRight(Effect.logInfo("stopped")),
     Effect.scoped,
-    withTelemetry,
+    (serving) => withTelemetry(serving, nodeName(request.node)),
     Effect.provide(Logs.layer(request.logFormat, request.logLevel))
   )
 })
@@ -271,12 +289,20 @@ const root = Flags.text(
 )
 const chroot = Flags.text("chroot", "DIR", "the folder that agents see as / (default: one each, below the root)")
 
-const http = Flags.value("http", "HOST:PORT", "serve sessions over HTTP at this address", (text) => {
+const addressOf = (text: string) => {
   const [, given = "", port = ""] = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})$/.exec(text) ?? []
   const host = given.replaceAll(/[[\]]/g, "")
-  return host === "" || Number(port) > 65_535
-    ? Effect.fail("an address with a port, such as 127.0.0.1:4310")
-    : Effect.succeed({ host, port: Number(port) })
+  return host === "" || Number(port) > 65_535 ? undefined : { host, port: Number(port) }
+}
+
+const http = Flags.value("http", "HOST:PORT", "serve sessions over HTTP at this address", (text) =>
+  Effect.mapError(Effect.fromNullable(addressOf(text)), () => "an address with a port, such as 127.0.0.1:4310")
+)
+const node = Flags.value("node", "HOST:PORT", "be a node of the database; the other nodes reach it here", (text) => {
+  const address = addressOf(text)
+  return address === undefined || address.port === 0
+    ? Effect.fail("an address of this machine with a port, such as 10.0.0.5:4311")
+    : Effect.succeed(address)
 })
 const httpName = Flags.repeated<string>(
   "http-name",
@@ -315,6 +341,36 @@ const drain = Flags.integer(
 
 const showToken = Flags.toggle("show-token", "print the server's token also when stdout is not a terminal")
 
+/** Names are parts of the names of shards. */
+const longestWorkspace = 30
+
+const workspace = Flags.repeated<readonly [string, string]>(
+  "workspace",
+  "NAME=DIR",
+  "the node has this workspace: sessions that name it run on such nodes only; may be repeated",
+  (text) => {
+    const [, name = "", folder = ""] = /^([^=]*)=(.+)$/s.exec(text) ?? []
+    return isName(name) && name.length <= longestWorkspace
+      ? Effect.succeed([name, folder] as const)
+      : Effect.fail(`NAME=DIR, with a name of at most ${longestWorkspace} letters, digits, dots and dashes`)
+  }
+)
+
+/** The node with its workspaces, whose folders must exist. */
+const nodeOf = Effect.fnUntraced(function* (
+  address: { readonly host: string; readonly port: number } | undefined,
+  workspaces: ReadonlyArray<readonly [string, string]>
+) {
+  if (address === undefined) {
+    if (workspaces.length === 0) return undefined
+    return yield* new UsageError({ message: "--workspace needs --node HOST:PORT" })
+  }
+  const folders = yield* Effect.forEach(workspaces, ([name, folder]) =>
+    Effect.map(Folder.given(folder, "--workspace"), (real) => [name, real] as const)
+  )
+  return { ...address, workspaces: Object.fromEntries(folders) }
+})
+
 const logFormats = ["text", "json"] as const
 const logLevels = ["debug", "info", "warning", "error", "none"] as const
 const logFormat = Flags.choice("log-format", logFormats, "the format of the log on stderr (default: text)")
@@ -335,7 +391,7 @@ const httpOf = (given: {
   readonly tlsKey: string | undefined
   readonly behindProxy: boolean
   readonly showToken: boolean
-}): Effect.Effect<HttpRequest | undefined, UsageError> => {
+}): Effect.Effect<Omit<HttpRequest, "node"> | undefined, UsageError> => {
   const [cert, key] = [given.tlsCert, given.tlsKey]
   const { behindProxy, httpName: names, httpOrigin: origins, httpRoot, showToken } = given
   const rate = given.httpRate
@@ -386,6 +442,8 @@ export const serve = verb({
     agent,
     model,
     http,
+    node,
+    workspace,
     httpName,
     httpOrigin,
     httpRoot,
@@ -432,7 +490,8 @@ export const serve = verb({
         agents: given.agent,
         models: given.model,
         chroot: given.chroot === undefined ? undefined : yield* Folder.given(given.chroot, "--chroot"),
-        http: web,
+        http: web && { ...web, node: nodeName(given.node) },
+        node: yield* nodeOf(given.node, given.workspace),
         drain: given.drain ?? 10,
         logFormat: given.logFormat ?? "text"
       })

@@ -17,6 +17,8 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { type FieldValues, verb } from "../arguments/Verb.ts"
+import * as DatabasePath from "../config/DatabasePath.ts"
+import { Remote } from "../host/Remote.ts"
 import { withReader } from "../host/Runtime.ts"
 import { bytes, dateTime, indent, oneLine, visible } from "../render/Plain.ts"
 import { sessionHead, sessionTable } from "../render/SessionLine.ts"
@@ -269,11 +271,26 @@ const sessionsGiven = {
   json: Flags.json
 }
 
+/** The workspaces that no node has, of sessions that wait for one. On a file nothing waits for a node. */
+const missing = Effect.gen(function* () {
+  if ((yield* Remote) === undefined && (yield* DatabasePath.place)._tag === "File") return []
+  const { found } = yield* Effect.promise(() => import("../host/Nodes.ts"))
+  return (yield* found).waiting
+})
+
+/** The sessions with waiting prompts. */
+const allWaiting = Effect.gen(function* () {
+  const sessions = yield* (yield* Inbox).sessions
+  const needsNode = sessions.some(({ location }) => location.workspaceID !== undefined)
+  const names = new Map((needsNode ? yield* missing : []).map(({ sessionID, workspaceID }) => [sessionID, workspaceID]))
+  return new Map(sessions.map(({ id }) => [id, { workspaceID: names.get(id) }]))
+})
+
 const runSessions = Effect.fn("Command.sessions")(function* (options: FieldValues<typeof sessionsGiven>) {
   const output = yield* Output
   const sessions = yield* SessionStore
   const directory = options.cwd === undefined ? undefined : yield* Folder.selected(options.cwd)
-  const waiting = options.json ? new Set<SessionID>() : new Set((yield* (yield* Inbox).sessions).map(({ id }) => id))
+  const waiting = options.json ? new Map() : yield* allWaiting
   let left = options.limit ?? 50
   let cursor = options.cursor
   do {
@@ -292,7 +309,8 @@ export const sessions = verb({
   words: "",
   details: [
     "The columns are: last use (UTC), state, id, title, folder. The state is that of the last activity, cut off if its " +
-      "process ended before it was done, or waiting if prompts wait for a run: daybook resume runs both."
+      "process ended before it was done, or waiting if prompts wait for a run: daybook resume runs both. Prompts that " +
+      "wait for a node with a workspace name it (daybook nodes)."
   ],
   given: sessionsGiven,
   examples: [

@@ -34,6 +34,7 @@ import { dataFolder } from "../support/Paths.ts"
 import { rootOf } from "./FilesHost.ts"
 import { serverStart } from "./Host.ts"
 import * as ModelList from "./ModelList.ts"
+import * as Nodes from "./Nodes.ts"
 import * as PlaceStore from "./PlaceStore.ts"
 import * as Trusting from "./Trusting.ts"
 
@@ -167,6 +168,14 @@ export const left = Effect.gen(function* () {
       : [{ about: "sessions", verdict: "warning", says: `${what}: ${few(found)}`, fix: `daybook resume ID ${then}` }]
   )
 })
+
+/** Workspaces that prompts wait for and no node has. */
+export const missing = Effect.map(Nodes.found, (report) =>
+  Nodes.missing(report).map(([workspace, says]): Check => {
+    const fix = `daybook serve --node HOST:PORT --workspace ${workspace}=DIR runs them`
+    return { about: "sessions", verdict: "warning", says, fix }
+  })
+)
 
 /** Rebuilds the projections of one session, or of all, from the events. */
 export const rebuild = (filename: string, which: SessionID | "all") =>

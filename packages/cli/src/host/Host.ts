@@ -17,6 +17,7 @@ import type { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import type { Identifiers } from "@daybook/log/domain/Identifiers"
 import type { EventLog } from "@daybook/log/log/EventLog"
 import type { Inbox } from "@daybook/log/store/Inbox"
+import type { NodeStore } from "@daybook/log/store/NodeStore"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
 import { Catalog, Models } from "@daybook/models"
 import { BuiltinTools } from "@daybook/tools"
@@ -51,22 +52,42 @@ type Services =
   | Sessions
   | SessionStore
   | Inbox
+  | NodeStore
   | ConsumerStore
   | Templates
 
 type OpenFailure = ConfigError.ConfigError | Layer.Layer.Error<ReturnType<typeof Daybook.layer>>
 
+/** Where other nodes of the database reach this server. */
+export interface Node {
+  readonly host: string
+  readonly port: number
+  /** The folders of the workspaces that it has, by name. */
+  readonly workspaces: Readonly<Record<string, string>>
+}
+
+const placementOf = (node: Node | undefined) =>
+  node === undefined
+    ? Effect.succeed(undefined)
+    : Effect.map(
+        Effect.promise(() => import("@daybook/cluster")),
+        ({ Cluster }) => Cluster.placement(node)
+      )
+
 /** The options that say where the runtime keeps what. With `background`, it keeps the search index of a file current. */
 const optionsOf = (
   place: Place,
-  background: boolean
+  background: boolean,
+  node?: Node
 ): Effect.Effect<
-  Pick<Daybook.Options, "filename" | "search"> | Pick<Daybook.DatabaseOptions, "database" | "toolOutputs" | "snapshots">
+  | Pick<Daybook.Options, "filename" | "search">
+  | Pick<Daybook.DatabaseOptions, "database" | "placement" | "toolOutputs" | "snapshots">
 > =>
   place._tag === "File"
     ? Effect.succeed({ filename: place.path, search: background })
-    : Effect.map(PlaceStore.elsewhere(place), (database) => ({
+    : Effect.map(Effect.all([PlaceStore.elsewhere(place), placementOf(node)]), ([database, placement]) => ({
         database,
+        placement,
         toolOutputs: join(dirname(place.path), "tool-output"),
         snapshots: Snapshots.folderBeside(place.path)
       }))
@@ -125,6 +146,7 @@ export const layer = (
     answered = false,
     asker = PermissionPrompt.layer,
     background = false,
+    node,
     root,
     servers,
     worlds
@@ -135,6 +157,8 @@ export const layer = (
     readonly answered?: boolean
     /** Applies the configured retention, and keeps the search index current, in the background. */
     readonly background?: boolean
+    /** The server is this node of its database. */
+    readonly node?: Node | undefined
     readonly root?: string
     readonly worlds?: ReadonlyArray<string>
   }
@@ -142,7 +166,7 @@ export const layer = (
   Layer.unwrapEffect(
     Effect.map(
       Effect.all([
-        optionsOf(place, background),
+        optionsOf(place, background, node),
         configured(servers, asker, root, worlds, answered),
         Configuration.load
       ]),

@@ -25,6 +25,7 @@ import { oneLine } from "../render/Plain.ts"
 import { FileProblem } from "../support/Errors.ts"
 import { dataFolder } from "../support/Paths.ts"
 import * as ModelList from "./ModelList.ts"
+import * as Nodes from "./Nodes.ts"
 import * as WholeFile from "./WholeFile.ts"
 
 const path = Effect.sync(() => join(dataFolder(process.env, homedir()), "http-token"))
@@ -100,6 +101,8 @@ export interface HttpRequest {
   /** The files of the certificate with its chain, and of its key. */
   readonly tls: { readonly cert: string; readonly key: string } | undefined
   readonly behindProxy: boolean
+  /** The server's address as a node of its database. */
+  readonly node: string | undefined
   /** Requests a second of one token. */
   readonly rate: number | undefined
   /** The folders that sessions may work in; every one if there is none. */
@@ -159,8 +162,9 @@ const models = Effect.map(ModelList.list(false), ({ models, silent: unreachable 
 
 /** Serves until the scope closes, and takes up what dead processes left. */
 export const serve = Effect.fn("Command.serve.http")(function* (request: HttpRequest, place: Place, asks: Asks.Asks) {
-  const { behindProxy, host, names, origins, port, rate, roots, tls } = request
+  const { behindProxy, host, names, node, origins, port, rate, roots, tls } = request
   const filename = fileOf(place)
+  const nodes = yield* Nodes.reporting(place)
   const token = yield* ensure
   const certificate = tls && (yield* Effect.all({ cert: textOf(tls.cert), key: textOf(tls.key) }))
   const { url } = yield* HttpServing.serve({
@@ -170,7 +174,12 @@ export const serve = Effect.fn("Command.serve.http")(function* (request: HttpReq
     budget: (yield* Configuration.load).budget,
     search: yield* searchOf(filename),
     models,
-    machine: { shells, ...(filename === undefined ? {} : { stats: statsOf(filename) }) },
+    machine: {
+      shells,
+      ...(filename === undefined ? {} : { stats: statsOf(filename) }),
+      ...(nodes === undefined ? {} : { nodes })
+    },
+    node,
     host,
     port,
     names,

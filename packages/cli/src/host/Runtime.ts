@@ -76,12 +76,12 @@ export const withConfigured = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     })
   )
 
-/** Exports the effect's telemetry if the environment names a collector (CL-128). */
-export const withTelemetry = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+/** Exports the effect's telemetry if the environment names a collector (CL-128), under the node's name. */
+export const withTelemetry = <A, E, R>(effect: Effect.Effect<A, E, R>, node?: string) =>
   isWanted(process.env)
     ? Effect.flatMap(
         Effect.promise(() => import("./Telemetry.ts")),
-        ({ layer }) => Effect.provide(effect, layer)
+        ({ layer }) => Effect.provide(effect, layer(node))
       )
     : effect
 

@@ -22,8 +22,9 @@ const serialization = {
   "http/protobuf": OtlpSerialization.layerProtobuf
 } as const
 
-const made = ({ exporters, resource }: TelemetryOptions.Options) => {
+const made = ({ exporters, resource: service }: TelemetryOptions.Options, node: string | undefined) => {
   const { logs, metrics, traces } = exporters
+  const resource = node === undefined ? service : { ...service, attributes: { "service.instance.id": node } }
   const common = { resource, shutdownTimeout } as const
   return Layer.mergeAll(
     traces === undefined
@@ -36,10 +37,11 @@ const made = ({ exporters, resource }: TelemetryOptions.Options) => {
   ).pipe(Layer.provide(FetchHttpClient.layer), Layer.provide(Layer.succeed(FetchHttpClient.Fetch, safeFetch)))
 }
 
-/** Exports as long as it is provided; sends the rest at the end. */
-export const layer = Layer.unwrapEffect(
-  Effect.map(
-    Effect.mapError(TelemetryOptions.read(process.env), (message) => new UsageError({ message })),
-    (options) => (options === undefined ? Layer.empty : made(options))
+/** Exports as long as it is provided; sends the rest at the end. A node's address is `service.instance.id`. */
+export const layer = (node: string | undefined) =>
+  Layer.unwrapEffect(
+    Effect.map(
+      Effect.mapError(TelemetryOptions.read(process.env), (message) => new UsageError({ message })),
+      (options) => (options === undefined ? Layer.empty : made(options, node))
+    )
   )
-)

@@ -87,6 +87,7 @@ const codes = new Map<string, number>([
   ["LedgerFailed", exitCode.database],
   ["SocketUnusable", exitCode.database],
   ["PortUnusable", exitCode.database],
+  ["PlacementFailed", exitCode.database],
   ["BindingRefused", exitCode.usage],
   ["DiscordError", exitCode.failed],
   ["DiscordIncomplete", exitCode.failed],

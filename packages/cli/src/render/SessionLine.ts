@@ -14,16 +14,25 @@ const stateOf = (session: Session): string => {
   return activity?.error?.type === "process.ended" ? "cut off" : (activity?.state ?? "new")
 }
 
+/** What a session with waiting prompts waits for: its run, or a node with this workspace. */
+export type Waiting = ReadonlyMap<SessionID, { readonly workspaceID: string | undefined }>
+
+const waitingState = ({ workspaceID }: { readonly workspaceID: string | undefined }) =>
+  workspaceID === undefined ? "waiting" : oneLine(`waiting for ${workspaceID}`, 48)
+
 /** Sessions in columns: last use, state, id, title, directory. The state is `waiting` if prompts wait and nothing runs. */
-export const sessionTable = (sessions: ReadonlyArray<Session>, waiting: ReadonlySet<SessionID> = new Set()): string =>
+export const sessionTable = (sessions: ReadonlyArray<Session>, waiting: Waiting = new Map()): string =>
   columns(
-    sessions.map((session) => [
-      dateTime(session.updatedAt),
-      waiting.has(session.id) && session.activity?.state !== "running" ? "waiting" : stateOf(session),
-      session.id,
-      oneLine(session.title ?? "-", 48),
-      oneLine(session.location.directory, 200)
-    ])
+    sessions.map((session) => {
+      const waits = session.activity?.state === "running" ? undefined : waiting.get(session.id)
+      return [
+        dateTime(session.updatedAt),
+        waits === undefined ? stateOf(session) : waitingState(waits),
+        session.id,
+        oneLine(session.title ?? "-", 48),
+        oneLine(session.location.directory, 200)
+      ]
+    })
   )
 
 export const limits = ({ cost, tokens }: Budget): string => {

@@ -10,7 +10,14 @@ import { fileURLToPath } from "node:url"
 import { Cause, Context, Effect, Either, Layer, Option, Schema } from "effect"
 import { attachmentUri, dataBytes } from "@daybook/log/domain/DataUri"
 import type { Session } from "@daybook/log/domain/Message"
-import type { ExpandedPart, Expansion, FileAttachment, PromptInput, ToolContent } from "@daybook/log/domain/Values"
+import type {
+  ExpandedPart,
+  Expansion,
+  FileAttachment,
+  Location,
+  PromptInput,
+  ToolContent
+} from "@daybook/log/domain/Values"
 import { Agents } from "../agent/Agents.ts"
 import { type Agent, canAssist } from "../domain/Agent.ts"
 import { deniesAll, verdictOf } from "../domain/Rule.ts"
@@ -39,6 +46,7 @@ import {
 import { findMentions, type LineRange, type Mention, splitLines } from "./Mentions.ts"
 import { expandTemplate, Templates } from "./Templates.ts"
 import { quoted } from "../workspace/FileFailure.ts"
+import { isHere, Workspaces } from "../workspace/Workspaces.ts"
 
 // Reads resources of MCP servers for prompts; by default there are no servers.
 
@@ -294,6 +302,14 @@ const mentionPointer = (reader: ResourceReader["Type"], mention: Mention, said: 
   return { name: target, source: { start, end, text }, resolve }
 }
 
+/** A mention in a prompt that a process without the session's workspace admits. A file here is not the one that is meant. */
+const unreadPointer = ({ end, start, target, text }: Mention, { workspaceID = "" }: Location): Pointer => ({
+  name: target,
+  source: { start, end, text },
+  resolve: () =>
+    refuse("workspace.absent", `${quoted(target)} was not read: the workspace ${workspaceID} is on another machine`)
+})
+
 const named = (prompt: PromptInput): ReadonlyArray<Pointer> => [
   ...(prompt.agents ?? []).map(({ name, source }) => ({
     name,
@@ -378,6 +394,7 @@ const make = Effect.gen(function* () {
   const references = yield* References
   const reader = yield* ResourceReader
   const pictures = yield* Pictures
+  const workspaces = yield* Workspaces
 
   /** The text of the template that the prompt calls. An unknown command stays plain text. */
   const fromTemplate = Effect.fnUntraced(function* ({ location }: Session, prompt: PromptInput) {
@@ -401,7 +418,11 @@ const make = Effect.gen(function* () {
     const mentions = findMentions(text ?? prompt.text, limits.mentions + 1)
       .filter((mention) => !covered(mention))
       .filter((mention, index, all) => index === all.findIndex((each) => each.text === mention.text))
-      .map((mention) => mentionPointer(reader, mention, text === undefined || words.has(mention.text)))
+      .map((mention) =>
+        isHere(workspaces, session.location)
+          ? mentionPointer(reader, mention, text === undefined || words.has(mention.text))
+          : unreadPointer(mention, session.location)
+      )
     const pointers = [...mentions, ...given]
     const problem: ReadonlyArray<ExpandedPart> =
       template !== undefined && Either.isLeft(template)

@@ -16,6 +16,8 @@ import { Location } from "@daybook/log/domain/Values"
 import { type Draft, draft, type EventOfType } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
+import { isWithin } from "../support/TextFile.ts"
+import { isHere, Workspaces } from "../workspace/Workspaces.ts"
 import type { Placement } from "./SessionOptions.ts"
 
 // Verbs on an existing session: a missing or removed session is `SessionNotFound` (IB-9), and an unfinished import is
@@ -77,14 +79,34 @@ const canonical = Effect.fn("Locations.canonical")(function* (location: Location
   return { ...location, directory: real }
 })
 
+/** A Location whose workspace another process has: its folder is looked up there. */
+const elsewhere = (path: Path.Path, location: Location) =>
+  path.isAbsolute(location.directory)
+    ? Effect.succeed({ ...location, directory: path.resolve(location.directory) })
+    : new InvalidInput({ field: "directory", details: "expected an absolute path in the workspace" })
+
+/** The Location, if its folder is in its workspace. */
+const inWorkspace = Effect.fnUntraced(function* (folder: string, location: Location) {
+  const fs = yield* FileSystem.FileSystem
+  const root = yield* Effect.orElseSucceed(fs.realPath(folder), () => folder)
+  if (isWithin(root, location.directory)) return location
+  const details = `${location.directory} is not in the workspace ${location.workspaceID}, which is ${folder} here`
+  return yield* new InvalidInput({ field: "directory", details })
+})
+
 export const makeLocations = Effect.gen(function* () {
   const platform = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const path = yield* Path.Path
+  const workspaces = yield* Workspaces
+  const placed = Effect.fnUntraced(function* (location: Location) {
+    if (!isHere(workspaces, location)) return yield* elsewhere(path, location)
+    const found = yield* canonical(location)
+    const folder = location.workspaceID === undefined ? undefined : workspaces?.[location.workspaceID]
+    return folder === undefined ? found : yield* inWorkspace(folder, found)
+  })
   return {
     place: (location: Location) =>
-      Effect.flatMap(validate("location", Location, location), (decoded) =>
-        Effect.provide(canonical(decoded), platform)
-      ),
+      Effect.flatMap(validate("location", Location, location), (decoded) => Effect.provide(placed(decoded), platform)),
     /** The canonical path under which a folder's sessions are stored; if it is gone, the path made absolute. */
     folder: (directory: string) =>
       Effect.provide(canonical({ directory }), platform).pipe(

@@ -15,6 +15,7 @@ import {
   LayerMap,
   Option,
   Schedule,
+  Schema,
   type Scope
 } from "effect"
 import { type Ownership, type SessionBusy, SessionOwner } from "@daybook/log/coordination/SessionOwner"
@@ -37,11 +38,29 @@ import * as RunCoordinator from "../coordination/RunCoordinator.ts"
 import type { ShownRequest } from "../request/Recorded.ts"
 import type { RunError } from "../runner/RunError.ts"
 import { makeRecovery, SessionRunner } from "../runner/SessionRunner.ts"
+import { InitializationBlocked } from "../domain/RunFailure.ts"
+import { isHere, Workspaces } from "../workspace/Workspaces.ts"
 import { firstOf } from "../support/Race.ts"
 import { Naming } from "./Naming.ts"
 
 /** How long an unused Location keeps its services. */
 const idleLocation = "10 minutes"
+
+/** The process cannot become a node, and nothing of the runtime began. */
+export class PlacementFailed extends Schema.TaggedError<PlacementFailed>("@daybook/core/PlacementFailed")(
+  "PlacementFailed",
+  {
+    /** Its address. */
+    node: Schema.String,
+    /** `in-use`: another process listens there. `denied`: the user may not. `address`: it is another machine's. */
+    reason: Schema.Literal("in-use", "denied", "address", "other"),
+    details: Schema.String
+  }
+) {
+  override get message() {
+    return `the node ${this.node} cannot listen: ${this.details}`
+  }
+}
 
 /** What `SessionExecution` offers. */
 export interface Service {
@@ -155,6 +174,7 @@ type Departure = ReturnType<typeof makeDeparture>
 const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Running, departure: Departure) {
   const store = yield* SessionStore
   const naming = yield* Naming
+  const workspaces = yield* Workspaces
 
   return Effect.fnUntraced(function* (sessionID: SessionID, ownership: Ownership, force: boolean) {
     const { handOver, handed, kept, token: owner } = ownership
@@ -165,6 +185,11 @@ const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runni
       read = undefined
       const refused = unfinished(sessionID, standing.session.imported)
       if (refused !== undefined) return yield* refused
+      const { location } = standing.session
+      // Its prompts wait for a process that has the workspace.
+      if (!isHere(workspaces, location)) {
+        return yield* new InitializationBlocked({ keys: [`workspace ${location.workspaceID}`] })
+      }
       const result = yield* Effect.provide(
         Effect.flatMap(SessionRunner, (runner) =>
           runner.run({
@@ -187,7 +212,7 @@ const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runni
               )
           })
         ),
-        runnerAt(standing.session.location)
+        runnerAt(location)
       )
       if (result._tag === "Drained") return
       // Callers of this run must not take it for done.

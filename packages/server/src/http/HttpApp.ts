@@ -35,10 +35,9 @@ const misfitLayer = HttpApiBuilder.middleware((app) =>
   })
 )
 
-export interface Options {
+export interface Options extends ServerHandlers.Server {
   /** The server's own token. */
   readonly token: AccessToken
-  readonly version: string
   readonly asks?: Asks.Asks | undefined
   /** The folders that sessions may work in, with those below them; every folder by default. */
   readonly roots?: ReadonlyArray<string> | undefined
@@ -66,7 +65,7 @@ export const layer = (options: Options, clients = Clients.make(Clients.defaultLi
       ServerHandlers.searchLayer(options.search),
       ServerHandlers.machineLayer(options.machine),
       EventsHandlers.layer,
-      ServerHandlers.serverLayer(options.version)
+      ServerHandlers.serverLayer(options)
     ]),
     Layer.provide(Authorization.layer(options.token, clients)),
     Layer.provide([Streams.layer, Hubs.layer]),

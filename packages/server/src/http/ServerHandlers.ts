@@ -8,6 +8,7 @@ import { Api } from "@daybook/api"
 import type { OpenShell } from "@daybook/api/group/ServerApi"
 import { NotServed, type ShellsUnavailable } from "@daybook/api/wire/Access"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { NodesReport } from "@daybook/log/domain/NodesReport"
 import type { StatsReport } from "@daybook/log/domain/StoreStats"
 import { EventLog, type LogUnavailable, type SessionNotFound } from "@daybook/log/log/EventLog"
 import type { Search } from "@daybook/log/search/Search"
@@ -119,7 +120,14 @@ const encode = (snapshot: ReadonlyArray<MetricPair.MetricPair.Untyped>, more: Re
     .map(textOf)
     .join("")
 
-const processFigures = (version: string): ReadonlyArray<Family> => {
+/** What a server says of itself. */
+export interface Server {
+  readonly version: string
+  /** Its address as a node of its database. */
+  readonly node?: string | undefined
+}
+
+const processFigures = ({ node, version }: Server): ReadonlyArray<Family> => {
   const { system, user } = process.cpuUsage()
   const one = (name: string, kind: Family["kind"], help: string, value: number): Family => ({
     name,
@@ -132,7 +140,7 @@ const processFigures = (version: string): ReadonlyArray<Family> => {
       name: "daybook_info",
       kind: "gauge",
       help: "the server",
-      samples: [{ labels: [["version", version]], value: 1 }]
+      samples: [{ labels: [["version", version], ...(node === undefined ? [] : [["node", node] as const])], value: 1 }]
     },
     one("process_cpu_seconds_total", "counter", "processor time", (user + system) / 1e6),
     one("process_resident_memory_bytes", "gauge", "resident memory", process.memoryUsage.rss()),
@@ -140,8 +148,8 @@ const processFigures = (version: string): ReadonlyArray<Family> => {
   ]
 }
 
-const ofProcess = (version: string): Effect.Effect<string> =>
-  Effect.map(Metric.snapshot, (snapshot) => encode(snapshot, processFigures(version)))
+const ofProcess = (server: Server): Effect.Effect<string> =>
+  Effect.map(Metric.snapshot, (snapshot) => encode(snapshot, processFigures(server)))
 
 // Answers requests about the server's machine, which the host measures and lists.
 
@@ -154,6 +162,8 @@ export interface StatsRequest {
 export interface Machine {
   readonly stats: (what: StatsRequest) => Effect.Effect<StatsReport, SessionNotFound | LogUnavailable>
   readonly shells: Effect.Effect<ReadonlyArray<OpenShell>, ShellsUnavailable>
+  /** The nodes of the database. */
+  readonly nodes: Effect.Effect<NodesReport, LogUnavailable>
 }
 
 /** Measurements at a time: the others wait. */
@@ -161,7 +171,7 @@ const measurements = 1
 
 /** Asks the machine, if the host gives one. */
 export const machineLayer = (machine: Partial<Machine> = {}) => {
-  const { shells, stats } = machine
+  const { nodes, shells, stats } = machine
   const one = Effect.unsafeMakeSemaphore(measurements).withPermits(1)
   const measured = (what: StatsRequest) => (stats === undefined ? new NotServed({ what: "stats" }) : one(stats(what)))
   return HttpApiBuilder.group(Api, "machine", (handlers) =>
@@ -169,6 +179,7 @@ export const machineLayer = (machine: Partial<Machine> = {}) => {
       .handle("stats", ({ urlParams }) => measured({ exact: urlParams.exact === "1" }))
       .handle("sessionStats", ({ path, urlParams }) => measured({ ...path, exact: urlParams.exact === "1" }))
       .handle("shells", () => shells ?? new NotServed({ what: "shells" }))
+      .handle("nodes", () => nodes ?? new NotServed({ what: "nodes" }))
   )
 }
 
@@ -196,9 +207,10 @@ export const searchLayer = (search: SearchService | undefined) => {
 /** A write is tried at most this often: anyone may ask for the health. */
 const probeEvery = "1 second"
 
-export const serverLayer = (version: string) =>
+export const serverLayer = (server: Server) =>
   HttpApiBuilder.group(Api, "server", (handlers) =>
     Effect.gen(function* () {
+      const { version } = server
       const { begun } = yield* Streams.Drain
       const { probe } = yield* EventLog
       // A client that leaves does not stop the write that others wait for.
@@ -214,6 +226,6 @@ export const serverLayer = (version: string) =>
             return { status: "ok" as const, version, lagMs }
           })
         )
-        .handle("serverMetrics", () => ofProcess(version))
+        .handle("serverMetrics", () => ofProcess(server))
     })
   )

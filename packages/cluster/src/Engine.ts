@@ -1,0 +1,147 @@
+/**
+ * The parts of `@effect/cluster` that a node runs on, with Daybook's timings, and an entity for each session. Neither
+ * reads the environment. Spec: CU-24..CU-27 in specs/scale.md.
+ */
+import { PlacementFailed } from "@daybook/core/session/SessionExecution"
+import { RunError } from "@daybook/core/runner/RunError"
+import { LiveEvent } from "@daybook/log/events/SessionEvents"
+import * as ClusterSchema from "@effect/cluster/ClusterSchema"
+import * as Entity from "@effect/cluster/Entity"
+import * as MessageStorage from "@effect/cluster/MessageStorage"
+import * as RunnerAddress from "@effect/cluster/RunnerAddress"
+import * as RunnerHealth from "@effect/cluster/RunnerHealth"
+import * as Runners from "@effect/cluster/Runners"
+import * as RunnerStorage from "@effect/cluster/RunnerStorage"
+import * as ShardingConfig from "@effect/cluster/ShardingConfig"
+import * as SocketRunner from "@effect/cluster/SocketRunner"
+import * as SqlRunnerStorage from "@effect/cluster/SqlRunnerStorage"
+import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
+import * as Rpc from "@effect/rpc/Rpc"
+import * as RpcSerialization from "@effect/rpc/RpcSerialization"
+import { Duration, Effect, Equal, Layer, Option, Predicate, Schedule } from "effect"
+
+/** A node of the cluster. */
+export interface Settings {
+  /** Where the other nodes reach this one. */
+  readonly host: string
+  readonly port: number
+  /** How often this node looks for work whose wake was lost. Default: 2 seconds. */
+  readonly sweepEvery?: Duration.DurationInput
+  /** The folders of the workspaces that this node has, by name. */
+  readonly workspaces?: Readonly<Record<string, string>>
+  /** The timings of `@effect/cluster`; the same on every node. */
+  readonly sharding?: Partial<ShardingConfig.ShardingConfig["Type"]>
+}
+
+/** An entity's id is the session's, and after `@` the workspace that the session needs. */
+export const entityID = (sessionID: string, workspaceID: string | undefined): string =>
+  workspaceID === undefined ? sessionID : `${sessionID}@${workspaceID}`
+
+/** The shards of a workspace; a name of a workspace is never one of another group. */
+const groupOf = (workspaceID: string | undefined): string =>
+  workspaceID === undefined ? "default" : `workspace ${workspaceID}`
+
+/** The session of an entity's id, and its group. */
+export const entityOf = (id: string): { readonly sessionID: string; readonly group: string } => {
+  const at = id.indexOf("@")
+  return at < 0
+    ? { sessionID: id, group: groupOf(undefined) }
+    : { sessionID: id.slice(0, at), group: groupOf(id.slice(at + 1)) }
+}
+
+/** A session, on the node that holds its shard. Its messages store nothing. */
+export const Session = Entity.make("Session", [
+  Rpc.make("Wake"),
+  Rpc.make("Settled"),
+  Rpc.make("Resume", { error: RunError }),
+  Rpc.make("Live", { success: LiveEvent, stream: true })
+]).annotate(ClusterSchema.ShardGroup, (id) => entityOf(id).group)
+
+/**
+ * Locks of shards are rows with a lease, so that the shards of a frozen node move too, and databases with several schemas do
+ * not share locks. What a lease cannot exclude, the owner's epoch does.
+ */
+const timings: Partial<ShardingConfig.ShardingConfig["Type"]> = {
+  shardsPerGroup: 100,
+  shardLockDisableAdvisory: true,
+  shardLockRefreshInterval: Duration.seconds(2),
+  shardLockExpiration: Duration.seconds(9),
+  refreshAssignmentsInterval: Duration.millis(250),
+  runnerHealthCheckInterval: Duration.seconds(2),
+  entityMessagePollInterval: Duration.seconds(1),
+  entityTerminationTimeout: Duration.seconds(2)
+}
+
+/** Nodes that start together make the tables of the engine together, which PostgreSQL refuses to all but one. */
+const together = Schedule.intersect(Schedule.recurs(10), Schedule.spaced("100 millis"))
+
+/** Until the other nodes have looked who is there. */
+const forgotten = "1 second"
+
+/**
+ * The nodes in PostgreSQL. A node gives up its locks before the others see that it left, so that they take them at once.
+ * Others know an address by its first workspaces: one that comes back with other ones is forgotten first.
+ */
+const runnerStorage = (address: RunnerAddress.RunnerAddress, groups: ReadonlyArray<string>) =>
+  Layer.effect(
+    RunnerStorage.RunnerStorage,
+    Effect.gen(function* () {
+      const storage = yield* RunnerStorage.RunnerStorage
+      const before = (yield* storage.getRunners).find(([runner]) => Equal.equals(runner.address, address))
+      if (before !== undefined && before[0].groups.join() !== groups.join()) {
+        yield* Effect.zipRight(storage.unregister(address), Effect.sleep(forgotten))
+      }
+      return {
+        ...storage,
+        unregister: (left: RunnerAddress.RunnerAddress) =>
+          Effect.zipRight(Effect.ignore(storage.releaseAll(left)), storage.unregister(left))
+      }
+    })
+  ).pipe(Layer.provide(Layer.retry(SqlRunnerStorage.layer, together)))
+
+/** Says why the node cannot begin. */
+export const failed =
+  ({ host, port }: Settings) =>
+  (error: { readonly _tag: string; readonly cause?: unknown }) => {
+    const { cause } = error
+    const code = Predicate.hasProperty(cause, "code") ? cause.code : undefined
+    const refuse = (reason: PlacementFailed["reason"], details: string) =>
+      new PlacementFailed({ node: `${host}:${port}`, reason, details })
+    if (error._tag !== "SocketServerError") return refuse("other", `its tables cannot be used: ${String(cause)}`)
+    switch (code) {
+      case "EADDRINUSE":
+        return refuse("in-use", "another process listens there; choose another port")
+      case "EACCES":
+        return refuse("denied", "the port is reserved; choose one above 1023")
+      case "EADDRNOTAVAIL":
+      case "ENOTFOUND":
+      case "EAI_AGAIN":
+        return refuse("address", "this is no address of this machine; name one that the other nodes reach it at")
+      default:
+        return refuse("other", String(cause))
+    }
+  }
+
+/** The node's part of the engine: it listens, and holds shards until its scope closes. */
+export const layer = (settings: Settings) => {
+  const { host, port, sharding, workspaces = {} } = settings
+  const address = RunnerAddress.make(host, port)
+  // Sorted, as the engine stores them.
+  const groups = [undefined, ...Object.keys(workspaces)].map(groupOf).toSorted()
+  const config = ShardingConfig.layer({
+    ...timings,
+    availableShardGroups: groups,
+    assignedShardGroups: groups,
+    ...sharding,
+    runnerAddress: Option.some(address)
+  })
+  const health = Layer.provide(RunnerHealth.layerPing, [Runners.layerRpc])
+  return SocketRunner.layer.pipe(
+    Layer.provide(NodeClusterSocket.layerSocketServer),
+    Layer.provide(health),
+    Layer.provide(NodeClusterSocket.layerClientProtocol),
+    Layer.provide([MessageStorage.layerNoop, runnerStorage(address, groups), RpcSerialization.layerMsgPack]),
+    Layer.provide(config),
+    Layer.mapError(failed(settings))
+  )
+}

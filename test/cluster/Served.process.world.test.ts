@@ -1,0 +1,201 @@
+/** Method: two `daybook serve --node` over one PostgreSQL; who runs a session is seen at the model that is asked. */
+import { assert, beforeAll, it } from "@effect/vitest"
+import { Effect, Predicate, Schema } from "effect"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe } from "vitest"
+import { session } from "../support/Logs.ts"
+import { lacks } from "../support/Parts.ts"
+import { build } from "../cli/support/Bundle.ts"
+import type { Exchange } from "../cli/support/ModelServer.ts"
+import { place } from "../cli/support/Process.ts"
+import { database, freePort, heardFrame, type ServedNode, servedNode } from "./support/ServedNode.ts"
+
+beforeAll(() => void build())
+
+const prompt = (node: ServedNode, id: string, text: string) =>
+  node.post(`/sessions/${id}/prompts`, { prompt: { text }, delivery: "queue" })
+
+/** A session that `one` admits and `two` runs, with the request to the model of `two`. */
+const ranByTwo = Effect.fnUntraced(function* (one: ServedNode, two: ServedNode, text: string) {
+  for (;;) {
+    const id = session()
+    yield* one.post("/sessions", { id, location: { directory: one.here.cwd } })
+    const frames = yield* one.frames(`/sessions/${id}/events?live=1`)
+    yield* prompt(one, id, text)
+    const [name, turn] = yield* Effect.raceFirst(
+      Effect.map(one.model.next, (turn): ["one" | "two", Exchange] => ["one", turn]),
+      Effect.map(two.model.next, (turn): ["one" | "two", Exchange] => ["two", turn])
+    )
+    if (name === "two") return { id, frames, turn }
+    yield* turn.text("mine")
+    yield* turn.finish()
+  }
+})
+
+const deltaOf = (frame: { readonly frame: string; readonly live?: unknown }) => {
+  const live = frame.live
+  return Predicate.hasProperty(live, "data") && Predicate.hasProperty(live.data, "delta")
+    ? String(live.data.delta)
+    : undefined
+}
+
+/** Answers with a command that leaves a line. */
+const marks = (turn: Exchange, name: string) =>
+  Effect.zipRight(turn.toolCall(name, "bash", { command: `echo ${name} >> trace.txt` }), turn.finish("tool_calls"))
+
+const answers = (turn: Exchange, text: string) => Effect.zipRight(turn.text(text), turn.finish())
+
+const Stored = Schema.Struct({
+  events: Schema.Array(
+    Schema.Struct({
+      type: Schema.String,
+      created: Schema.Number,
+      data: Schema.Struct({ callID: Schema.optional(Schema.String) })
+    })
+  )
+})
+
+/** Milliseconds from the end of this tool call to the next turn. */
+const pauseAfter = (node: ServedNode, id: string, callID: string) =>
+  Effect.gen(function* () {
+    const { events } = yield* Schema.decodeUnknown(Stored)(yield* node.get(`/sessions/${id}/history?limit=500`))
+    const done = events.findLastIndex(({ data }) => data.callID === callID)
+    const next = events.slice(done).find(({ type }) => type === "session.next.step.started")
+    return (next?.created ?? Number.POSITIVE_INFINITY) - (events[done]?.created ?? 0)
+  })
+
+const seqOf = (frame: { readonly frame: string; readonly event?: unknown }): ReadonlyArray<number> =>
+  Predicate.hasProperty(frame.event, "seq") ? [Number(frame.event.seq)] : []
+
+const outcomeOf = (frame: { readonly frame: string; readonly event?: unknown }) => {
+  const event = frame.event
+  return Predicate.hasProperty(event, "data") && Predicate.hasProperty(event.data, "outcome")
+    ? String(event.data.outcome)
+    : undefined
+}
+
+describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
+  it.scopedLive(
+    "CU-24: a prompt over HTTP to one node that runs on another streams its deltas from the first",
+    () =>
+      Effect.gen(function* () {
+        const url = yield* database
+        const [one, two] = yield* Effect.all([servedNode(url), servedNode(url)], { concurrency: 2 })
+        const { frames, turn } = yield* ranByTwo(one, two, "who?")
+        // The way of the deltas opens after the first text began: what began before is not heard.
+        yield* turn.reasoning("hm")
+        for (const word of ["from ", "two"]) {
+          yield* turn.text(word)
+          assert.strictEqual(yield* heardFrame(frames, "a delta", deltaOf), word)
+        }
+        yield* turn.finish()
+        assert.strictEqual(yield* heardFrame(frames, "the outcome", outcomeOf), "completed")
+      }),
+    60_000
+  )
+
+  it.scopedLive(
+    "CU-25: after the kill of a node in mid-turn, another settles the turn and goes on with the queue",
+    () =>
+      Effect.gen(function* () {
+        const url = yield* database
+        const [one, two] = yield* Effect.all([servedNode(url), servedNode(url)], { concurrency: 2 })
+        const { frames, id, turn } = yield* ranByTwo(one, two, "who?")
+        yield* turn.text("half an ans")
+        yield* prompt(one, id, "afterwards")
+        yield* two.process.signal("SIGKILL")
+        assert.strictEqual(yield* heardFrame(frames, "the end of the turn", outcomeOf), "interrupted")
+        const next = yield* one.model.next
+        assert.include(JSON.stringify(next.body.messages), "afterwards")
+        yield* next.text("done")
+        yield* next.finish()
+        assert.strictEqual(yield* heardFrame(frames, "the end of the queue", outcomeOf), "completed")
+      }),
+    60_000
+  )
+
+  it.scopedLive(
+    "CU-28: at SIGTERM in mid-run, another node goes on with the activity and its queue within a second",
+    () =>
+      Effect.gen(function* () {
+        const url = yield* database
+        const [one, two] = yield* Effect.all([servedNode(url), servedNode(url)], { concurrency: 2 })
+        const slow = yield* ranByTwo(one, two, "slowly")
+        const { frames, id, turn } = yield* ranByTwo(one, two, "go")
+        yield* marks(turn, "one")
+        const second = yield* two.model.next
+        yield* prompt(one, id, "afterwards")
+        yield* two.process.signal("SIGTERM")
+        yield* two.process.until("stderr", (text) => text.includes("stopping: SIGTERM"))
+        yield* marks(second, "two")
+        const third = yield* one.model.next
+        assert.notInclude(JSON.stringify(third.body.messages), "afterwards")
+        yield* marks(third, "three")
+        yield* answers(yield* one.model.next, "All done.")
+        const last = yield* one.model.next
+        assert.include(JSON.stringify(last.body.messages), "afterwards")
+        yield* answers(last, "And that.")
+        for (const _ of ["the run", "the queue"]) {
+          assert.strictEqual(yield* heardFrame(frames, "an outcome", outcomeOf), "completed")
+        }
+        // The node that ends still works on a turn, which ends in time.
+        yield* answers(slow.turn, "At last.")
+        assert.strictEqual(yield* heardFrame(slow.frames, "an outcome", outcomeOf), "completed")
+        assert.strictEqual((yield* two.process.ended).code, 0)
+        assert.strictEqual(readFileSync(join(one.here.cwd, "trace.txt"), "utf8"), "one\ntwo\nthree\n")
+        assert.isBelow(yield* pauseAfter(one, id, "two"), 1_000)
+      }),
+    60_000
+  )
+
+  it.scopedLive(
+    "CU-29: a stream that ends with its node goes on at another with its cursor, without a gap",
+    () =>
+      Effect.gen(function* () {
+        const url = yield* database
+        const [one, two] = yield* Effect.all([servedNode(url), servedNode(url)], { concurrency: 2 })
+        const { id, turn } = yield* ranByTwo(one, two, "go")
+        const before = yield* two.frames(`/sessions/${id}/events`)
+        yield* marks(turn, "one")
+        const second = yield* two.model.next
+        yield* two.process.signal("SIGTERM")
+        const heard: Array<number> = []
+        const cursor = yield* heardFrame(before, "the end with a cursor", (frame) => {
+          heard.push(...seqOf(frame))
+          return frame.frame === "end" ? String(frame["cursor"]) : undefined
+        })
+        const after = yield* one.frames(`/sessions/${id}/events?after=${cursor}`)
+        yield* marks(second, "two")
+        yield* answers(yield* one.model.next, "All done.")
+        yield* heardFrame(after, "the end of the run", (frame) => {
+          heard.push(...seqOf(frame))
+          return outcomeOf(frame)
+        })
+        assert.deepStrictEqual(
+          heard,
+          heard.map((_, at) => at)
+        )
+      }),
+    60_000
+  )
+
+  it.scopedLive("CL-820: on a file, and at a port that is in use, a node is refused in one sentence", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const serve = (node: string, env: Record<string, string> = {}) =>
+        here.run(["serve", "--node", node, "--http", "127.0.0.1:0"], { env })
+      const onFile = yield* serve(`127.0.0.1:${yield* freePort}`)
+      assert.strictEqual(onFile.code, 2)
+      assert.match(onFile.stderr, /^daybook: --node needs a database of PostgreSQL, and .* is a file/m)
+      const url = yield* database
+      const { address } = yield* servedNode(url)
+      const twice = yield* serve(address, { DAYBOOK_DB: url })
+      assert.strictEqual(twice.code, 4)
+      assert.include(twice.stderr, `daybook: the node ${address} cannot listen: another process listens there`)
+      const foreign = yield* serve("192.0.2.1:4311", { DAYBOOK_DB: url })
+      assert.strictEqual(foreign.code, 6)
+      assert.include(foreign.stderr, "this is no address of this machine")
+    })
+  )
+})
