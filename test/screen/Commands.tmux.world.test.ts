@@ -91,7 +91,44 @@ describe.skipIf(lacks("tmux"))("commands of the screen", () => {
       yield* turn.finish()
       yield* pane.until((screen) => screen.includes("Done.") && !screen.includes("answering"))
       yield* send(pane, "/undo")
-      yield* pane.until((screen) => screen.includes("took back the last prompt") && /^Do the first thing/m.test(screen))
+      yield* pane.until(
+        (screen) => screen.includes('took back "Do the first thing"') && /^Do the first thing/m.test(screen)
+      )
+    })
+  )
+
+  it.scopedLive("SC-560, SC-561: /tree shows the branch that was left, and a note says where the history goes on", () =>
+    Effect.gen(function* () {
+      const { model, pane } = yield* opened({ rows: 30 })
+      const ask = (text: string, answer: string) =>
+        Effect.gen(function* () {
+          yield* send(pane, text)
+          const turn = yield* model.next
+          yield* turn.text(answer)
+          yield* turn.finish()
+          yield* pane.until((screen) => screen.includes(answer) && !screen.includes("answering"))
+        })
+      yield* ask("Do one", "Done one.")
+      yield* ask("Do two", "Done two.")
+      yield* send(pane, "/undo")
+      yield* pane.until((screen) => screen.includes('goes on after "Done one.", the answer to "Do one"'))
+      yield* pane.press("C-c")
+      yield* ask("Do three", "Done three.")
+      yield* send(pane, "/tree")
+      const screen = yield* pane.until((screen) => screen.includes("› ● model Done three."))
+      const rows = screen.split("\n").flatMap((row) => /^[› ] ((?:\|- |\| {2})?[●*o] .*?)\s*$/.exec(row)?.[1] ?? [])
+      assert.deepStrictEqual(rows, [
+        "* you   Do one",
+        "* model Done one.",
+        "|- o you   Do two",
+        "|  o model Done two.",
+        "* you   Do three",
+        "● model Done three."
+      ])
+      yield* pane.press("Up", "Up")
+      yield* pane.until((screen) => /^› .*Done two/m.test(screen))
+      yield* pane.press("Enter")
+      yield* pane.until((screen) => screen.includes('goes on after "Done two.", the answer to "Do two"'))
     })
   )
 

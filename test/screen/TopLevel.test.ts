@@ -49,6 +49,15 @@ describe("words without a command", () => {
     assert.include(refused("-p", "Go", "-m"), "-m: a value is missing")
   })
 
+  it("SC-562: an option that only a prompt has is one behind -p, and is refused for the screen", () => {
+    assert.deepStrictEqual(
+      verb("-p", "Go", "--no-run", "--cost", "2", "--tokens=9"),
+      Either.right(["prompt", "--no-run", "--cost", "2", "--tokens", "9", "--stdin", "--", "Go"])
+    )
+    assert.strictEqual(refused("-c", "--json"), "--json goes with a prompt: -p TEXT")
+    assert.strictEqual(refused("--cost", "2"), "--cost goes with a prompt: -p TEXT")
+  })
+
   it("SC-536: what is not known is refused with a sentence", () => {
     assert.include(refused("-x"), "unknown option -x")
     assert.include(refused("-s"), "-s: a value is missing")

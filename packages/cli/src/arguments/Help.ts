@@ -20,6 +20,8 @@ const exitCodes: ReadonlyArray<readonly [string, string]> = [
   ["8", "the provider's filter withheld the answer or its rest"],
   ["9", "the model refused to answer"],
   ["10", "the model answered nothing, or announced a tool call and made none"],
+  ["11", "the answer is whole, but calls were refused because nobody allowed them"],
+  ["12", "the session's budget is spent"],
   ["74", "stdout or stderr cannot be written"],
   ["130", "interrupted"]
 ]

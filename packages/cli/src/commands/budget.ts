@@ -51,11 +51,22 @@ export const budgetText = ({ estimated, limit, own, total }: Spending): string =
   ])
 }
 
-const cost = Flags.value("cost", "USD", "limit the cost to this many US dollars", (given) => {
-  const amount = /^\d+(?:\.\d+)?$/.test(given) ? Number(given) : Number.NaN
-  return Number.isFinite(amount) ? Effect.succeed(amount) : Effect.fail("US dollars, such as 2.50")
+/** The limits, which `prompt` takes too. */
+export const limits = {
+  cost: Flags.value("cost", "USD", "limit the cost of the session to this many US dollars", (given) => {
+    const amount = /^\d+(?:\.\d+)?$/.test(given) ? Number(given) : Number.NaN
+    return Number.isFinite(amount) ? Effect.succeed(amount) : Effect.fail("US dollars, such as 2.50")
+  }),
+  tokens: Flags.integer("tokens", "N", "limit input and output of the session to N tokens", 0)
+}
+
+/** Changes only the limits that are given. */
+export const withLimits = (budget: Budget, { cost, tokens }: Pick<BudgetRequest, "cost" | "tokens">): Budget => ({
+  ...budget,
+  ...(cost === undefined ? {} : { cost }),
+  ...(tokens === undefined ? {} : { tokens })
 })
-const tokens = Flags.integer("tokens", "N", "limit input and output to N tokens", 0)
+
 const none = Flags.toggle("none", "remove all limits, including the configured one")
 
 interface BudgetRequest {
@@ -69,16 +80,10 @@ interface BudgetRequest {
 const resolve = ({ session }: BudgetRequest) =>
   Effect.flatMap(Folder.current, (directory) => SessionReference.resolve(session, directory))
 
-/** Changes only the limits that are given. */
 const set = Effect.fn("Command.budget.set")(function* (wanted: BudgetRequest) {
   const sessions = yield* Sessions
   const { budget = {}, id } = yield* resolve(wanted)
-  const next: Budget = {
-    ...(wanted.none ? {} : budget),
-    ...(wanted.cost === undefined ? {} : { cost: wanted.cost }),
-    ...(wanted.tokens === undefined ? {} : { tokens: wanted.tokens })
-  }
-  yield* sessions.setBudget(id, next)
+  yield* sessions.setBudget(id, withLimits(wanted.none ? {} : budget, wanted))
 })
 
 const configuredFor = (sessionID: SessionID) =>
@@ -133,7 +138,7 @@ export const budget = verb({
       "request and reports it; with a higher limit, daybook resume continues. A session without a limit of its own has the " +
       "configured one."
   ],
-  given: { session: Flags.optional("SESSION"), cost, tokens, none, json: Flags.json },
+  given: { session: Flags.optional("SESSION"), ...limits, none, json: Flags.json },
   examples: [
     ["daybook budget fix", "shows what the session called fix spent"],
     ["daybook budget fix --cost 2.50", "limits it to 2.50 dollars in all, including its children"]

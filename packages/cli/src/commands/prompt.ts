@@ -41,6 +41,7 @@ import * as Breadcrumb from "../terminal/Breadcrumb.ts"
 import { Output } from "../terminal/Output.ts"
 import * as PromptLine from "../terminal/PromptLine.ts"
 import * as Question from "../terminal/Question.ts"
+import { limits, withLimits } from "./budget.ts"
 
 const session = Flags.text("session", "ID|NAME", "the session; an unknown NAME creates a session with that title")
 const delivery = Flags.choice(
@@ -90,6 +91,8 @@ interface Options {
   readonly system: string | undefined
   readonly tools: ReadonlyArray<readonly [pattern: string, on: boolean]>
   readonly output: OutputFormat | undefined
+  readonly cost: number | undefined
+  readonly tokens: number | undefined
   readonly noRun: boolean
   readonly noReasoning: boolean
   readonly json: boolean
@@ -202,6 +205,10 @@ const run = Effect.fn("Command.prompt")(function* (options: Options) {
   const output = yield* Output
   const sessions = yield* Sessions
   const { input: asked, isNew, session, undo } = yield* prepare(options)
+  if (options.cost !== undefined || options.tokens !== undefined) {
+    const budget = withLimits(session.budget ?? {}, options)
+    yield* Effect.tapError(sessions.setBudget(session.id, budget), () => undo)
+  }
   const prompt = {
     id: options.id ?? (yield* (yield* Identifiers).message),
     sessionID: session.id,
@@ -259,6 +266,7 @@ const promptGiven = {
   system,
   tools,
   outputSchema,
+  ...limits,
   stdin,
   noRun,
   trust: Flags.trust,
@@ -301,6 +309,8 @@ const admit = <E, R>(given: FieldValues<typeof promptGiven>, { cwd, id, referenc
       model: yield* wantedModel(given.model, agent, directory),
       agent,
       id,
+      cost: given.cost,
+      tokens: given.tokens,
       noRun: given.noRun,
       noReasoning: given.noReasoning,
       json: given.json
@@ -323,7 +333,8 @@ export const prompt = verb({
       "Elsewhere such calls are refused, and the model asks nothing unless DAYBOOK_QUESTIONS=1 (then use daybook answer).",
     "--allow, --accept-edits and --read-only say what this run may do besides its agent's rules. RULES are permissions " +
       "(edit, bash, task, external_directory, SERVER_TOOL), each with a pattern after a space: a command, a path. A run in " +
-      "which calls were refused names them at its end, with exit code 11."
+      "which calls were refused names them at its end, with exit code 11. --cost and --tokens set the session's budget, " +
+      "as daybook budget does; a run that it stops has exit code 12."
   ],
   given: { session, cwd, id, ...promptGiven },
   examples: [
@@ -333,6 +344,10 @@ export const prompt = verb({
     [
       "daybook prompt --accept-edits --allow 'bash npm test' 'Make the tests pass.'",
       "edits files and runs the tests without asking"
+    ],
+    [
+      "daybook prompt --allow 'edit,bash npm test' --cost 2 'Make the tests pass.' || echo not done",
+      "works unattended, for at most 2 dollars"
     ],
     ["daybook prompt --agent plan 'What does @src/main.ts do?'", "uses the agent that changes nothing, with a file"],
     [

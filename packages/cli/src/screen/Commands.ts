@@ -6,14 +6,15 @@ import { Sessions } from "@daybook/core/session/Sessions"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message, Session } from "@daybook/log/domain/Message"
 import { modelText, type ModelRef } from "@daybook/log/domain/Values"
-import type { TreeNode } from "@daybook/log/domain/HistoryPath"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { Mcp } from "@daybook/mcp/Mcp"
 import { columns, dateTime, oneLine } from "../render/Plain.ts"
+import { treeRows, type TreeRow } from "../commands/tree.ts"
 import { fileLines, undoNote } from "../commands/undo.ts"
 import { UsageError } from "../support/Errors.ts"
 import { didYouMean } from "../support/Nearest.ts"
 import type { Output } from "../terminal/Output.ts"
+import { answerText, lastMessages, placeOf } from "../host/HistoryPlace.ts"
 import { noModel, readModel } from "../host/Runtime.ts"
 import type { Choice } from "./Ask.ts"
 
@@ -21,6 +22,8 @@ import type { Choice } from "./Ask.ts"
 export interface ChoiceRequest {
   readonly title: string
   readonly choices: ReadonlyArray<Choice>
+  /** The choice that the bar is on first; default: the first one. */
+  readonly at?: number
   readonly preview?: (choice: Choice) => Effect.Effect<ReadonlyArray<string>, unknown, Services>
 }
 
@@ -84,24 +87,15 @@ const previewed = 8
 
 const previewOf = (message: Message): ReadonlyArray<string> => {
   if (message.type === "user") return [`▌ ${oneLine(message.text, 200)}`]
-  if (message.type !== "assistant") return []
-  const text = message.content.flatMap((part) => (part.type === "text" ? [part.text ?? ""] : [])).join(" ")
-  return text.trim() === "" ? [] : [oneLine(text, 200)]
+  const text = answerText(message, 200)
+  return text === "" ? [] : [text]
 }
 
-/** The last messages of a session. The store pages forwards, so that the end is looked for from further and further back. */
-const preview = Effect.fnUntraced(function* (sessionID: SessionID) {
-  const sessions = yield* Sessions
-  const head = yield* (yield* EventLog).latest(sessionID)
-  for (const back of [100, 1_000, Number.POSITIVE_INFINITY]) {
-    const cursor = back >= head ? undefined : head - back
-    const { items } = yield* sessions.messages({ sessionID, limit: 500, cursor })
-    if (items.length >= previewed || cursor === undefined) {
-      return items.flatMap(previewOf).slice(-previewed)
-    }
-  }
-  return []
-})
+const preview = (sessionID: SessionID) =>
+  Effect.map(
+    lastMessages(sessionID, (found) => found.length >= previewed),
+    (messages) => messages.flatMap(previewOf).slice(-previewed)
+  )
 
 const choiceOf = (session: Session): Choice => ({
   value: session.id,
@@ -191,7 +185,7 @@ const undoCommand = (redo: boolean) => (desk: Desk, rest: string) =>
     const { id: sessionID } = yield* opened(desk)
     const sessions = yield* Sessions
     const account = yield* (redo ? sessions.redo : sessions.undo)({ sessionID, force: rest.trim() === "--force" })
-    desk.print(fileLines(account) + undoNote(sessionID, account))
+    desk.print(fileLines(account) + undoNote({ redo, place: undefined }, account))
     if (account.undone && account.prompt !== undefined) desk.edit(account.prompt.text)
   })
 
@@ -207,23 +201,32 @@ const nodesOf = (sessionID: SessionID) =>
     )
   )
 
-const nodeChoice = ({ id, label, leaf, onPath, text, type }: TreeNode): Choice => ({
-  value: id,
-  label: `${onPath ? "*" : "o"} ${type.padEnd(10)} ${label === undefined ? "" : `[${label}] `}${oneLine(text, 100)}`,
-  ...(leaf === true ? { about: "<- history continues here" } : {})
-})
+const speakers: Readonly<Record<string, string>> = { user: "you", assistant: "model" }
+
+const nodeChoice = ({ head, node }: TreeRow): Choice => {
+  const { id, label, leaf, onPath, text, type } = node
+  const mark = leaf === true ? "●" : onPath ? "*" : "o"
+  const name = label === undefined ? "" : `[${label}] `
+  return { value: id, lead: `${head}${mark} ${(speakers[type] ?? type).padEnd(5)} `, label: `${name}${text}` }
+}
 
 /** Walks the tree: history goes on from the chosen message; a prompt is put into the editor. */
 const treeCommand = (prompts: boolean) => (desk: Desk) =>
   Effect.gen(function* () {
     const { id: sessionID } = yield* opened(desk)
-    const nodes = Chunk.toReadonlyArray(yield* nodesOf(sessionID)).filter(({ type }) => !prompts || type === "user")
+    const all = [...treeRows(Chunk.toReadonlyArray(yield* nodesOf(sessionID)))]
+    const rows = all.filter(({ node: { type } }) => !prompts || type === "user")
     const chosen = yield* desk.choose({
-      title: prompts ? "go back before" : "continue after",
-      choices: nodes.map(nodeChoice).toReversed()
+      title: prompts ? "go back before your prompt" : "go on after (● is here, o was left)",
+      choices: rows.map(nodeChoice),
+      at: Math.max(
+        0,
+        rows.findLastIndex(({ node }) => (prompts ? node.onPath : node.leaf === true))
+      )
     })
     if (chosen === undefined) return
-    const { prompt } = yield* (yield* Sessions).branch({ sessionID, messageID: chosen.value })
+    const { leafID, moved, prompt } = yield* (yield* Sessions).branch({ sessionID, messageID: chosen.value })
+    if (!moved) desk.note(`the session goes on ${yield* placeOf(sessionID, leafID)} already`)
     if (prompt !== undefined) desk.edit(prompt.text)
   })
 

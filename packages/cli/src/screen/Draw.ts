@@ -106,6 +106,8 @@ export const blockLines = (block: Block, columns: number, theme: Theme, shown: D
         `${theme.accent("!")} ${fit(oneLine(block.command, columns), columns - 2)}`,
         ...rowsOf(block.output.trimEnd(), room(columns) - 2).map((row) => dim(`  ${row}`))
       ]
+    case "moved":
+      return ["", dim("… the session went on from an earlier message")]
     case "note": {
       const rows = rowsOf(block.text, room(columns) - 2)
       return [

@@ -54,7 +54,8 @@ const asking = Effect.fn("Plain.run")(function* (options: Options) {
       Effect.gen(function* () {
         const shown = choices.slice(0, most)
         const rows = shown.map(
-          ({ about, label }, at) => `${at + 1}  ${oneLine(label)}${about === undefined ? "" : `  ${oneLine(about)}`}`
+          ({ about, label, lead = "" }, at) =>
+            `${at + 1}  ${lead}${oneLine(label)}${about === undefined ? "" : `  ${oneLine(about)}`}`
         )
         yield* say(`${title}:\n${rows.join("\n")}\nits number, or nothing:`)
         return shown[Number(yield* next) - 1]

@@ -203,7 +203,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     choose: (choosing) =>
       Effect.async((resume) => {
         s.choosing = {
-          list: { title: choosing.title, choices: choosing.choices, filter: "", at: 0 },
+          list: { title: choosing.title, choices: choosing.choices, filter: "", at: choosing.at ?? 0 },
           preview: [],
           previewOf: undefined,
           load: choosing.preview,

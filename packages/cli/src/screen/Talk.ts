@@ -5,13 +5,14 @@
 import { Cause, Effect, Fiber } from "effect"
 import { ModelResolver } from "@daybook/core/model/ModelResolver"
 import { Sessions } from "@daybook/core/session/Sessions"
-import { Identifiers, type SessionID } from "@daybook/log/domain/Identifiers"
+import { Identifiers, type MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import { titleOfPrompt } from "@daybook/log/domain/Title"
 import type { ModelRef } from "@daybook/log/domain/Values"
 import { draft, type LiveEvent, type SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { questionChange } from "@daybook/transcript/QuestionEvents"
+import { placeOf } from "../host/HistoryPlace.ts"
 import { Remote } from "../host/Remote.ts"
 import { failureOfCause } from "../render/Failure.ts"
 import { oneLine } from "../render/Plain.ts"
@@ -160,12 +161,16 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
 
   // ---- following
 
+  /** Says in words where the history goes on: this is about to be written below what was left. */
+  const tellPlace = (sessionID: SessionID, leafID: MessageID | undefined) =>
+    act(Effect.map(placeOf(sessionID, leafID), (place) => note(`the session goes on ${place}`)))
+
   const onEvent = (event: SessionEvent | LiveEvent) => {
     const before = state.view
     const [view, blocks] = View.step(before, event)
     state.view = view
     if (before.activity !== undefined && view.activity === undefined) options.settled()
-    blocks.forEach(keep)
+    blocks.forEach((block) => (block.type === "moved" ? tellPlace(event.sessionID, block.messageID) : keep(block)))
     if (view.activity === undefined) state.stopping = false
     if (before.model !== view.model) measure()
     if (spends.has(event.type)) refresh(event.sessionID)

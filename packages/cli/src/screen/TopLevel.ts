@@ -43,8 +43,18 @@ const toggles: Readonly<Record<string, "acceptEdits" | "goOn" | "plain" | "readO
 }
 
 /** Options of `daybook prompt` that `-p` passes on: without a value, and with one. */
-const passed = new Set(["--json", "--no-reasoning"])
-const passedWithValue = new Set(["--attach", "--cwd", "--delivery", "--id", "--output-schema", "--system", "--tools"])
+const passed = new Set(["--json", "--no-reasoning", "--no-run"])
+const passedWithValue = new Set([
+  "--attach",
+  "--cost",
+  "--cwd",
+  "--delivery",
+  "--id",
+  "--output-schema",
+  "--system",
+  "--tokens",
+  "--tools"
+])
 
 const refuse = (message: string) => Either.left(new UsageError({ message }))
 
@@ -102,6 +112,8 @@ export const parse = (words: ReadonlyArray<string>): Either.Either<ScreenOptions
       )
     }
   }
+  const [surplus] = given.rest
+  if (given.prompt === undefined && surplus !== undefined) return refuse(`${surplus} goes with a prompt: -p TEXT`)
   if (given.goOn && given.session !== undefined)
     return refuse("-c goes on with the last session: do not combine it with -s")
   return Either.right(given)
