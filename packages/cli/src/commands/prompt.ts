@@ -22,6 +22,7 @@ import {
   chosenModel,
   findAgent,
   inMode,
+  modelOfProject,
   modeCounts,
   parsedModel,
   readModel,
@@ -141,15 +142,15 @@ const usable = Effect.fn("Command.prompt.usable")(function* (options: Options, s
   return name
 })
 
-/** Checks the agent and the model of a new session on this machine; returns the agent's name. */
+/** Checks the agent and the model of a new session on this machine; returns the agent's name, and the model to store. */
 const startable = Effect.fn("Command.prompt.startable")(function* ({ agent, directory, model }: Options) {
   yield* trusting(directory)
   const { model: itsModel, name } = yield* findAgent(agent, directory)
-  if (model === undefined) {
-    yield* resolveModel(itsModel)
-    if (itsModel === undefined) yield* announceModel()
-  }
-  return name
+  if (model !== undefined) return { agent: name, model }
+  const projects = itsModel === undefined ? yield* modelOfProject(directory) : undefined
+  yield* resolveModel(itsModel ?? projects)
+  if ((itsModel ?? projects) === undefined) yield* announceModel()
+  return { agent: name, model: projects }
 })
 
 /** Continues an existing session. Everything is checked before anything is changed. */
@@ -175,10 +176,10 @@ const goOn = Effect.fn("Command.prompt.goOn")(function* (options: Options, sessi
 /** Creates a session. Everything is checked before. */
 const begin = Effect.fn("Command.prompt.begin")(function* (options: Options, title: string | undefined) {
   const sessions = yield* Sessions
-  const { directory, model, text } = options
-  const name = (yield* Remote) === undefined ? yield* startable(options) : options.agent
+  const { directory, text } = options
+  const { agent, model } = (yield* Remote) === undefined ? yield* startable(options) : options
   const input = yield* inputOf(options, directory)
-  const wanted = { location: { directory }, agent: options.agent === undefined ? undefined : name, model }
+  const wanted = { location: { directory }, agent: options.agent === undefined ? undefined : agent, model }
   if (title === undefined) {
     const session = yield* sessions.create({ ...wanted, title: titleOfPrompt(text), provisional: true })
     // If the prompt is refused, its new session is removed.
@@ -250,7 +251,7 @@ const wantedModel = Effect.fn("Command.prompt.model")(function* (
   yield* withNoSessions(
     Effect.gen(function* () {
       const { model } = yield* findAgent(agent, directory)
-      if (wanted === undefined) yield* chosenModel(model)
+      if (wanted === undefined) yield* chosenModel(model ?? (yield* modelOfProject(directory)))
     })
   )
   return wanted

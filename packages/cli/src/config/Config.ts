@@ -5,7 +5,7 @@
 import { homedir } from "node:os"
 import * as path from "node:path"
 import { Effect, Either, ParseResult, Predicate, Redacted, Schema, Struct } from "effect"
-import { ConfiguredAgent, userAgent } from "@daybook/core/agent/AgentDefinition"
+import { ConfiguredAgent, userAgent, WrittenModel } from "@daybook/core/agent/AgentDefinition"
 import type { EnvironmentGrants } from "@daybook/core/child/ChildEnvironment"
 import type { SandboxSettings } from "@daybook/core/child/Sandbox"
 import {
@@ -34,7 +34,7 @@ import type { Template } from "@daybook/core/prompt/Templates"
 import { NamingMode } from "@daybook/core/session/SessionOptions"
 import { readText } from "@daybook/core/support/TextFile"
 import { isName, nameRule as addressRule } from "@daybook/log/domain/Address"
-import type { Price } from "@daybook/log/domain/Values"
+import type { ModelRef, Price } from "@daybook/log/domain/Values"
 import { HttpServer, isStdio, type McpServer, StdioServer } from "@daybook/mcp/McpServer"
 import type { ConfiguredProvider } from "@daybook/models/Providers"
 import type { SearchProvider } from "@daybook/tools/BuiltinTools"
@@ -118,6 +118,7 @@ const WrittenSpace = Schema.Struct({
 
 /** The configuration file as it is written. */
 export const WrittenConfig = Schema.Struct({
+  model: optional(WrittenModel),
   compaction: optional(
     Schema.Struct({
       enabled: optional(boolean),
@@ -230,6 +231,8 @@ interface Reference {
 
 /** The settings of a configuration; absent ones are undefined. Compatible with `Daybook.Options` but for `shared`. */
 export interface Settings {
+  /** The model of sessions and agents that have none. */
+  readonly model?: ModelRef
   readonly compaction?: {
     readonly enabled?: boolean
     readonly reserveTokens?: number
@@ -411,6 +414,7 @@ export const parseConfig = (
     instructions,
     max_loop_lag: maxLoopLag,
     mcp,
+    model,
     naming,
     notifications,
     permission_timeout: permissionTimeout,
@@ -431,6 +435,7 @@ export const parseConfig = (
     path.resolve(folder, written === "~" || written.startsWith("~/") ? path.join(home, written.slice(1)) : written)
   return Either.right(
     present({
+      model,
       compaction:
         compaction &&
         present({

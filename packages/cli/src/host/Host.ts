@@ -99,6 +99,7 @@ const configured = (
       ...Struct.omit(
         settings,
         "literalKeys",
+        "model",
         "notifications",
         "permissionTimeout",
         "providers",

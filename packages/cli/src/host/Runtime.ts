@@ -41,6 +41,8 @@ const locally = <A, E, R>(local: Effect.Effect<A, E, R>) =>
     server === undefined ? local : Effect.fail(needsDatabase())
   )
 
+const trust = Effect.promise(() => import("./Trusting.ts"))
+
 /** The module that follows a run; reading verbs do not load it. */
 export const runFollower = Effect.promise(() => import("./RunFollower.ts"))
 
@@ -131,8 +133,6 @@ export const withNoSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     )
   )
 
-const trust = Effect.promise(() => import("./Trusting.ts"))
-
 /** Asks about the project of a folder if needed (CL-160). That of a session of a server is the server's. */
 export const trusting = (directory: string) =>
   Effect.flatMap(Remote, (server) =>
@@ -202,9 +202,22 @@ const listed = (error: ModelNotSelected) =>
 export const chosenModel = (ref: ModelRef | undefined) =>
   Effect.flatMap(ModelResolver, (resolver) => Effect.catchTag(resolver.resolve(ref), "ModelNotSelected", listed))
 
+/** Whether the person chose the default model. */
+export const isDefaultChosen = Effect.flatMap(
+  Effect.promise(() => import("./ModelList.ts")),
+  ({ chosenDefault }) => Effect.map(chosenDefault, (model) => model !== undefined)
+)
+
+/** The model of the folder's project for a new session; none over a server, and none beside `DAYBOOK_MODEL` (CL-833). */
+export const modelOfProject = Effect.fn("Runtime.modelOfProject")(function* (directory: string) {
+  if ((yield* Remote) !== undefined || (process.env["DAYBOOK_MODEL"] ?? "").trim() !== "") return undefined
+  const { projectModel } = yield* Effect.promise(() => import("../config/ProjectModel.ts"))
+  return yield* projectModel(directory, yield* (yield* trust).store)
+})
+
 /** Says which model answers a new session for which none was chosen (CL-724). */
 export const announceModel = Effect.fn("Runtime.announceModel")(function* () {
-  if ((process.env["DAYBOOK_MODEL"] ?? "").trim() !== "") return
+  if (yield* isDefaultChosen) return
   const { id, providerID } = (yield* chosenModel(undefined)).info.ref
   if (providerID === "offline") return
   const output = yield* Output

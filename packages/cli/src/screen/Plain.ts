@@ -16,7 +16,10 @@ import * as Commands from "./Commands.ts"
 import type { Options as ScreenOptions } from "./Screen.ts"
 import type { Preferred } from "./Talk.ts"
 
-export type Options = Pick<ScreenOptions, "directory" | "offered" | "preferred" | "recalled" | "session" | "verb">
+export type Options = Pick<
+  ScreenOptions,
+  "directory" | "offered" | "preferred" | "projects" | "recalled" | "session" | "verb"
+>
 
 /** Choices that are printed, at most. */
 const most = 20
@@ -78,6 +81,7 @@ const asking = Effect.fn("Plain.run")(function* (options: Options) {
   const create = (text: string) =>
     sessions.create({
       location: { directory: options.directory },
+      ...(options.projects === undefined ? {} : { model: options.projects }),
       ...s.preferred,
       title: titleOfPrompt(text),
       provisional: true

@@ -13,6 +13,7 @@ import { join } from "node:path"
 import { matchesKey } from "@mariozechner/pi-tui/dist/keys.js"
 import { Deferred, Effect, Fiber, FiberSet, Option, Queue, Stream } from "effect"
 import type { Session } from "@daybook/log/domain/Message"
+import type { ModelRef } from "@daybook/log/domain/Values"
 import { Mcp } from "@daybook/mcp/Mcp"
 import { Remote } from "../host/Remote.ts"
 import { oneLine, rowsAtWords, visible } from "../render/Plain.ts"
@@ -43,6 +44,8 @@ export interface Options {
   /** The session that an empty Enter goes on with. */
   readonly offered: Session | undefined
   readonly preferred: Talk.Preferred
+  /** The model of the folder's project for new sessions. */
+  readonly projects: ModelRef | undefined
   /** What an earlier screen left in its editor. */
   readonly left: Draft.SavedDraft
   readonly asks: Asks
@@ -135,6 +138,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     directory,
     offered: options.offered,
     preferred: options.preferred,
+    projects: options.projects,
     fork,
     changed,
     keep: (block) => keep((columns) => Draw.blockLines(block, columns, theme, s.shown)),

@@ -3,6 +3,7 @@
  * keys and no terminal. Spec: SC-502, SC-509, SC-510, SC-525 in specs/screen.md.
  */
 import { Cause, Effect, Fiber } from "effect"
+import { Agents } from "@daybook/core/agent/Agents"
 import { ModelResolver } from "@daybook/core/model/ModelResolver"
 import { Sessions } from "@daybook/core/session/Sessions"
 import { Identifiers, type MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
@@ -17,7 +18,7 @@ import { Remote } from "../host/Remote.ts"
 import { failureOfCause } from "../render/Failure.ts"
 import { oneLine } from "../render/Plain.ts"
 import * as Breadcrumb from "../terminal/Breadcrumb.ts"
-import { noModel } from "../host/Runtime.ts"
+import { isDefaultChosen, noModel } from "../host/Runtime.ts"
 import type { Questions } from "./Ask.ts"
 import * as Commands from "./Commands.ts"
 import { follow, type Past } from "./SessionFollower.ts"
@@ -39,6 +40,8 @@ export interface Options {
   /** The session that an empty Enter goes on with, while none is shown. */
   readonly offered: Session | undefined
   readonly preferred: Preferred
+  /** The model of the folder's project for new sessions. */
+  readonly projects: ModelRef | undefined
   /** Starts an effect of the screen's scope. */
   readonly fork: (effect: Effect.Effect<void, never, Services>) => Fiber.RuntimeFiber<void>
   readonly changed: () => void
@@ -64,6 +67,7 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
   const sessions = yield* Sessions
   const log = yield* EventLog
   const resolver = yield* ModelResolver
+  const agents = yield* Agents
   const identifiers = yield* Identifiers
   const remote = yield* Remote
 
@@ -105,13 +109,23 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
       })
     )
 
+  /** The model that the next session has: the chosen one, or the project's unless its agent has one. */
+  const modelOfNext = Effect.gen(function* () {
+    const { agent, model } = state.preferred
+    if (model !== undefined || options.projects === undefined) return model
+    const { model: ofAgent } = yield* agents.get(agent, { directory })
+    return ofAgent === undefined ? options.projects : undefined
+  })
+
   /** Finds the model's window. A server's models are not known here. */
   const measure = () => {
     if (remote !== undefined) return
-    const ref = state.view.model ?? state.session?.model ?? state.preferred.model
     act(
       Effect.ignore(
-        Effect.map(resolver.resolve(ref), ({ info }) => {
+        Effect.gen(function* () {
+          const stored = state.view.model ?? state.session?.model
+          const ref = stored ?? (state.session === undefined ? yield* modelOfNext : undefined)
+          const { info } = yield* resolver.resolve(ref)
           state.window = info.contextTokens
           if (state.view.model === undefined) state.view = { ...state.view, model: info.ref }
         })
@@ -123,8 +137,10 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
   const announce = () => {
     if (remote !== undefined) return
     act(
-      Effect.map(resolver.resolve(state.preferred.model), ({ info }) => {
-        const isChosen = state.preferred.model !== undefined || (process.env["DAYBOOK_MODEL"] ?? "").trim() !== ""
+      Effect.gen(function* () {
+        const ref = yield* modelOfNext
+        const { info } = yield* resolver.resolve(ref)
+        const isChosen = ref !== undefined || (yield* isDefaultChosen)
         if (info.ref.providerID === "offline" && !isChosen) note(`${noModel}; then start daybook again`)
       })
     )
@@ -233,7 +249,8 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
   // ---- what a person does
 
   const create = Effect.fnUntraced(function* (text: string) {
-    const { agent, model } = state.preferred
+    const { agent } = state.preferred
+    const model = yield* modelOfNext
     const title = titleOfPrompt(text)
     const session = yield* sessions.create({ location: { directory }, agent, model, title, provisional: true })
     yield* show(session)
