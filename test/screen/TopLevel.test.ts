@@ -74,9 +74,17 @@ describe("words without a command", () => {
 
   it("SC-518: a command misspelt or of another agent is told apart from a prompt", () => {
     assert.include(Commands.misspelt("/hepl "), 'there is no command "/hepl"; did you mean help?')
-    assert.include(Commands.misspelt("/clear"), "did you mean new?")
-    for (const prompt of ["/review", "/clear the table", "clear", "/constructor"])
+    assert.strictEqual(Commands.misspelt("/clear"), "here, /clear is /new")
+    for (const prompt of ["/review", "/clear the table", "clear", "/constructor", "/__proto__"])
       assert.isUndefined(Commands.misspelt(prompt))
+  })
+
+  it("SC-563: each name of another agent's command is answered with what is here, and none is a command of the screen", () => {
+    const names = new Set(Commands.commands.map(({ name }) => `/${name}`))
+    for (const [name, here] of Object.entries(Commands.elsewhere)) {
+      assert.isUndefined(Commands.find(`/${name}`), name)
+      for (const [named] of here.matchAll(/\/[a-z]+/g)) assert.isTrue(names.has(named), `${name}: ${named}`)
+    }
   })
 
   it("SC-541: the background comes from the terminal's report, else from COLORFGBG", () => {

@@ -15,7 +15,7 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { verb } from "../arguments/Verb.ts"
-import { withReader, sessionWord } from "../host/Runtime.ts"
+import { withReader } from "../host/Runtime.ts"
 import * as WholeFile from "../host/WholeFile.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
@@ -50,7 +50,7 @@ const reportText = (
 }
 
 interface Request {
-  readonly session: string
+  readonly session: string | undefined
   readonly format: (typeof formats)[number]
   /** Absent: stdout. */
   readonly file: string | undefined
@@ -193,26 +193,32 @@ const out = Flags.text("out", "FILE", "write to this file; - or none is stdout")
 const redact = Flags.toggle("redact", "replace secrets, and say how many")
 const force = Flags.toggle("force", "replace the file if it exists")
 
+/** The format that a file's name says; other endings fit several formats. */
+const formatOf = (out: string): (typeof formats)[number] | undefined =>
+  /\.(?:md|markdown)$/i.test(out) ? "markdown" : /\.html?$/i.test(out) ? "html" : undefined
+
 export const exportVerb = verb({
   name: "export",
   summary: "write a session as a log of another tool or as a document",
-  words: "SESSION",
+  words: "[SESSION]",
   details: [
-    "SESSION is an id or a title. entries is the log of xcsh, pi that of pi, thread a thread log; jsonl has a message per " +
+    "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere. The " +
+      "format of a FILE that ends in .md or .html need not be named. entries is the log of xcsh, pi that of pi, thread a thread log; jsonl has a message per " +
       "line, markdown and html are for reading. fixture has requests and answers for RecordedModel, which gives the answers " +
       "again in a test; it never has secrets.",
     "A session that was imported from the same format is written as its log was, record by record, followed by what was " +
       "done since. What a format cannot hold is listed on stderr, or with --json as a line of JSON there."
   ],
-  given: { session: sessionWord, format, out, redact, force, json: Flags.json },
+  given: { session: Flags.optional("SESSION"), format, out, redact, force, json: Flags.json },
   examples: [
     ["daybook export fix --format markdown", "prints the session called fix"],
     ["daybook export ses_01 --format pi --out fix.jsonl", "writes a log that pi opens"],
     ["daybook export ses_01 --format html --redact --out fix.html", "writes a page without secrets"],
     ["daybook export ses_01 --format fixture --out triage.fixture.json", "writes a fixture for a test"]
   ],
-  run: ({ format, out, ...given }) =>
+  run: ({ format: named, out, ...given }) =>
     Effect.gen(function* () {
+      const format = named ?? formatOf(out ?? "")
       if (format === undefined) {
         return yield* new UsageError({ message: `say what to write: --format ${formats.join("|")}` })
       }

@@ -120,6 +120,15 @@ const chosen = Layer.unwrapEffect(
 
 export const run = (request: Request) => Effect.provide(Effect.scoped(searched(request)), chosen)
 
+/** The best hits, each with its session, after the index is brought up to date. */
+export const hits = (query: string, directory: string) =>
+  Effect.gen(function* () {
+    const search = yield* Search
+    yield* search.update()
+    const { items } = yield* search.search({ query, directory, limit: 20 })
+    return items.flatMap((session) => session.hits.map((hit) => ({ session, hit })))
+  }).pipe(Effect.provide(chosen))
+
 interface HistoryRequest {
   readonly words: string
   readonly directory: string | undefined

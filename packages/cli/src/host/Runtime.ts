@@ -18,7 +18,7 @@ import * as SessionReference from "../arguments/SessionReference.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { isWanted } from "../config/TelemetryOptions.ts"
 import { oneLine } from "../render/Plain.ts"
-import { needsDatabase, UsageError } from "../support/Errors.ts"
+import { needsDatabase, NotFound, UsageError } from "../support/Errors.ts"
 import * as Watchdog from "../support/Watchdog.ts"
 import { Output } from "../terminal/Output.ts"
 import * as PlaceStore from "./PlaceStore.ts"
@@ -258,14 +258,18 @@ const offeredHere = 9
 const whichSession = (path: string): Effect.Effect<string, UsageError> =>
   Effect.gen(function* () {
     const folder = yield* Folder.current
-    const { id, title } = yield* SessionReference.recent(folder)
-    const shown = title === undefined ? id : `"${oneLine(title, 48)}" (${id})`
+    const store = yield* SessionStore
+    const { items: own } = yield* store.list({ directory: folder, limit: offeredHere })
+    // The folders of a server are not those of this machine.
+    const [items, place] = own.length > 0 ? [own, " here"] : [(yield* store.list({ limit: offeredHere })).items, ""]
+    const last = own.length > 0 ? yield* SessionReference.recent(folder) : items[0]
+    if (last === undefined) return yield* new NotFound({ message: "there are no sessions yet" })
+    const shown = last.title === undefined ? last.id : `"${oneLine(last.title, 48)}" (${last.id})`
     const refusal = new UsageError({
-      message: `${path} which session? the last one here is ${shown}: daybook ${path} SESSION`
+      message: `${path} which session? the last one${place} is ${shown}: daybook ${path} SESSION`
     })
-    const { items } = yield* (yield* SessionStore).list({ directory: folder, limit: offeredHere })
     const ids = items.map((session) => session.id)
-    return (yield* SessionReference.choose(`${path} one of the last sessions here`, ids, refusal)).id
+    return (yield* SessionReference.choose(`${path} one of the last sessions${place}`, ids, refusal)).id
   }).pipe(
     withReader,
     Effect.catchAll((error) =>

@@ -2,13 +2,14 @@
 import { Chunk, Effect, Option, Stream } from "effect"
 import { Agents } from "@daybook/core/agent/Agents"
 import type { ModelResolver } from "@daybook/core/model/ModelResolver"
+import { Templates } from "@daybook/core/prompt/Templates"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message, Session } from "@daybook/log/domain/Message"
 import { modelText, type ModelRef } from "@daybook/log/domain/Values"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { Mcp } from "@daybook/mcp/Mcp"
-import { columns, dateTime, oneLine } from "../render/Plain.ts"
+import { ago, columns, oneLine, visible } from "../render/Plain.ts"
 import { treeRows, type TreeRow } from "../commands/tree.ts"
 import { fileLines, undoNote } from "../commands/undo.ts"
 import { UsageError } from "../support/Errors.ts"
@@ -37,7 +38,8 @@ export interface Desk {
   readonly note: (text: string) => void
   readonly choose: (choosing: ChoiceRequest) => Effect.Effect<Choice | undefined>
   readonly edit: (text: string) => void
-  readonly show: (session: Session | undefined) => Effect.Effect<void>
+  /** Shows a session, or the beginning of a new one; `found` is printed below its end. */
+  readonly show: (session: Session | undefined, found?: string) => Effect.Effect<void>
   /** The model or agent of the next session, while there is none. */
   readonly prefer: (next: { readonly model?: ModelRef; readonly agent?: string }) => void
   /** Runs a verb of the command line, and prints what it writes. */
@@ -100,7 +102,7 @@ const preview = (sessionID: SessionID) =>
 const choiceOf = (session: Session): Choice => ({
   value: session.id,
   label: session.title ?? session.id,
-  about: `${dateTime(session.updatedAt)}  ${session.location.directory}`
+  about: `${ago(session.updatedAt, Date.now())}  ${session.location.directory}`
 })
 
 const sessionsCommand = (desk: Desk, rest: string) =>
@@ -119,6 +121,53 @@ const sessionsCommand = (desk: Desk, rest: string) =>
     })
     const session = all.find(({ id }) => id === chosen?.value)
     if (session !== undefined) yield* desk.show(session)
+  })
+
+/** The whole text of the event that a search found. */
+const textAt = (sessionID: SessionID, seq: number) =>
+  Effect.gen(function* () {
+    const { events } = yield* (yield* EventLog).read({ sessionID, after: seq - 1, limit: 1 })
+    const [event] = events
+    if (event === undefined) return ""
+    const { data } = event
+    if ("prompt" in data) return data.prompt.text
+    if ("text" in data) return data.text
+    if (!("content" in data)) return ""
+    return data.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
+  })
+
+/** Lists what was found in all sessions; the chosen one's session is shown, and the text whole. */
+const searchCommand = (desk: Desk, rest: string) =>
+  Effect.gen(function* () {
+    const query = rest.trim()
+    if (query === "") return yield* new UsageError({ message: "say what to search: /search WORDS" })
+    const { hits } = yield* Effect.promise(() => import("../commands/search.ts"))
+    const found = yield* hits(query, desk.directory)
+    if (found.length === 0) return desk.note(`nothing found for ${oneLine(query)}`)
+    const choices = found.map(({ hit, session: { title } }, at) => ({
+      value: String(at),
+      lead: `${oneLine(hit.tool ?? hit.role, 9).padEnd(9)} ${ago(hit.created, Date.now()).padEnd(14)} `,
+      label: hit.snippet,
+      about: title ?? ""
+    }))
+    const textOf = ({ value }: Choice) =>
+      Effect.flatMap(Effect.fromNullable(found[Number(value)]), ({ hit, session }) =>
+        Effect.map(textAt(session.sessionID, hit.seq), (text) => ({
+          hit,
+          session,
+          text: text === "" ? hit.snippet : text
+        }))
+      )
+    const choice = yield* desk.choose({
+      title: "found",
+      choices,
+      preview: (choice) => Effect.map(textOf(choice), ({ text }) => text.split("\n").slice(0, 40))
+    })
+    if (choice === undefined) return
+    const { hit, session, text } = yield* textOf(choice)
+    const who = oneLine(hit.tool ?? hit.role, 40)
+    const head = `found (${who}, ${ago(hit.created, Date.now())}):`
+    yield* desk.show(yield* (yield* Sessions).get(session.sessionID), `${head}\n${visible(text)}\n`)
   })
 
 const modelCommand = (desk: Desk, rest: string) =>
@@ -230,6 +279,9 @@ const treeCommand = (prompts: boolean) => (desk: Desk) =>
     if (prompt !== undefined) desk.edit(prompt.text)
   })
 
+/** Lists earlier prompts; history goes on before the chosen one. */
+export const goBack = treeCommand(true)
+
 const renameCommand = (desk: Desk, rest: string) =>
   Effect.gen(function* () {
     const { id } = yield* opened(desk)
@@ -258,7 +310,7 @@ export const keys = `  Enter            sends; while it works, the prompt joins 
   Alt-Enter        queues the prompt until the work has ended
   Ctrl-J, \\ Enter  a new line
   Alt-Up           takes the last waiting prompt back
-  Esc              stops the activity; twice, the whole run
+  Esc              stops the activity; twice, the whole run; twice while idle, /branch
   Ctrl-C           clears the text; twice, leaves
   Up, Ctrl-R       earlier prompts; search in those of all sessions
   Ctrl-G           the text in $EDITOR
@@ -282,7 +334,7 @@ export const commands: ReadonlyArray<SlashCommand> = [
   { name: "agent", words: "[NAME]", about: "use another agent from now on", values: agentsOf, run: agentCommand },
   { name: "undo", words: "[--force]", about: "take back the last prompt, files included", run: undoCommand(false) },
   { name: "redo", words: "[--force]", about: "take back the last undo", run: undoCommand(true) },
-  { name: "branch", about: "go back before an earlier prompt, and send another", run: treeCommand(true) },
+  { name: "branch", about: "go back before an earlier prompt, and send another", run: goBack },
   { name: "tree", about: "continue after any message", run: treeCommand(false) },
   {
     name: "compact",
@@ -291,10 +343,10 @@ export const commands: ReadonlyArray<SlashCommand> = [
   },
   { name: "context", about: "what the model would be shown now", run: verbOf("context") },
   { name: "budget", words: "[--cost USD]", about: "what the session spent and may spend", run: verbOf("budget") },
-  { name: "search", words: "WORDS", about: "search all sessions", run: verbOf("search", "none") },
+  { name: "search", words: "WORDS", about: "find what was said in all sessions, and go there", run: searchCommand },
   {
     name: "export",
-    words: "--format FORMAT [--out FILE]",
+    words: "--out FILE.md",
     about: "write the session to a file",
     run: verbOf("export")
   },
@@ -311,20 +363,59 @@ export const find = (line: string): { readonly command: SlashCommand; readonly r
   return command === undefined ? undefined : { command, rest }
 }
 
-/** Names that other agents give to commands. */
-const elsewhere: Readonly<Record<string, string>> = {
-  clear: "new",
-  cost: "budget",
-  exit: "quit",
-  resume: "sessions",
-  rewind: "undo"
+/** What is here in place of commands of other agents. */
+export const elsewhere: Readonly<Record<string, string>> = {
+  clear: "/new",
+  reset: "/new",
+  exit: "/quit",
+  q: "/quit",
+  resume: "/sessions",
+  continue: "/sessions",
+  session: "/sessions",
+  cost: "/budget",
+  usage: "/budget",
+  tokens: "/context",
+  status: "the line at the bottom; /context and /budget say more",
+  rewind: "/undo or /branch",
+  fork: "/branch, or daybook fork in a shell",
+  models: "/model",
+  agents: "/agent",
+  plan: "/agent plan, or Shift-Tab",
+  name: "/rename",
+  copy: "/export --format markdown",
+  share: "/export --format html",
+  history: "Ctrl-R",
+  hotkeys: "/help",
+  editor: "Ctrl-G",
+  details: "Ctrl-O",
+  thinking: "Ctrl-T",
+  diff: "!git diff",
+  init: "a file AGENTS.md, which the model reads",
+  memory: "a file AGENTS.md, which the model reads",
+  login: "daybook setup in a shell, which keeps a key",
+  logout: "daybook setup in a shell, which keeps a key",
+  config: "daybook doctor in a shell, which names the configuration file",
+  settings: "daybook doctor in a shell, which names the configuration file",
+  doctor: "daybook doctor in a shell"
 }
 
 /** What is said of a line of one word that is probably a command misspelt, or another agent's; undefined for a prompt. */
 export const misspelt = (line: string): string | undefined => {
   const [, name] = /^\/(\S+)$/.exec(line.trim()) ?? []
   if (name === undefined) return undefined
-  const names = commands.map((each) => each.name)
-  const meant = Object.hasOwn(elsewhere, name) ? `; did you mean ${elsewhere[name]}?` : didYouMean(name, names)
+  if (Object.hasOwn(elsewhere, name)) return `here, /${name} is ${elsewhere[name]}`
+  const meant = didYouMean(
+    name,
+    commands.map((each) => each.name)
+  )
   return meant === "" ? undefined : `there is no command "/${oneLine(name, 40)}"${meant}`
 }
+
+/** As `misspelt`; the name of a template is a prompt. */
+export const refusal = Effect.fnUntraced(function* (line: string, directory: string) {
+  const why = misspelt(line)
+  const templates = yield* Effect.serviceOption(Templates)
+  if (why === undefined || Option.isNone(templates)) return why
+  const known = yield* templates.value.list({ directory })
+  return known.some(({ name }) => `/${name}` === line.trim()) ? undefined : why
+})

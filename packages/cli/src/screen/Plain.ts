@@ -64,10 +64,12 @@ const asking = Effect.fn("Plain.run")(function* (options: Options) {
         return shown[Number(yield* next) - 1]
       }),
     edit: (text) => print(`the prompt was: ${text}`),
-    show: (session) =>
+    show: (session, found = "") =>
       Effect.suspend(() => {
         s.session = session
-        return say(session === undefined ? "a new session begins with your next prompt" : `session ${nameOf(session)}`)
+        const where =
+          session === undefined ? "a new session begins with your next prompt" : `session ${nameOf(session)}`
+        return say(`${where}\n${found}`)
       }),
     prefer: (preferred) => {
       s.preferred = { ...s.preferred, ...preferred }
@@ -97,10 +99,11 @@ const asking = Effect.fn("Plain.run")(function* (options: Options) {
   })
 
   const take = (text: string): Effect.Effect<void, unknown, Commands.Services | Naming> => {
-    const found = text.startsWith("/") ? Commands.find(text) : undefined
+    const found = Commands.find(text === "?" ? "/help" : text)
     if (found !== undefined) return found.command.run(desk, found.rest)
-    const refusal = Commands.misspelt(text)
-    return refusal === undefined ? prompt(text) : say(refusal)
+    return Effect.flatMap(Commands.refusal(text, options.directory), (why) =>
+      why === undefined ? prompt(text) : say(why)
+    )
   }
 
   yield* say(s.session === undefined ? "daybook: /help lists commands" : `session ${nameOf(s.session)}`)

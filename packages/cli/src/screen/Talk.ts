@@ -221,18 +221,26 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
     if (agent !== undefined && agent !== session.agent) yield* sessions.switchAgent(session.id, agent)
   })
 
-  const followed = (session: Session, preferred: Preferred) =>
+  const followed = (session: Session, preferred: Preferred, shown: () => void) =>
     Effect.gen(function* () {
       // A server settles its own sessions.
       if (remote === undefined) yield* Effect.ignore(sessions.settle(session.id))
       yield* switched(session, preferred)
       const now = yield* sessions.get(session.id)
       state.session = now
-      yield* follow(session.id, { past: onPast(now), event: onEvent })
+      const past = (before: Past) => {
+        onPast(now)(before)
+        shown()
+      }
+      yield* follow(session.id, { past, event: onEvent })
     })
 
-  /** Shows a session, or the beginning of a new one. */
-  const show = (session: Session | undefined, preferred: Preferred = {}): Effect.Effect<void> =>
+  /** Shows a session, or the beginning of a new one. `shown` is called once its end is written. */
+  const show = (
+    session: Session | undefined,
+    preferred: Preferred = {},
+    shown: () => void = () => undefined
+  ): Effect.Effect<void> =>
     Effect.gen(function* () {
       if (following !== undefined) yield* Fiber.interruptFork(following)
       Object.assign(state, { session, offered: undefined, view: View.empty, stopping: false })
@@ -243,7 +251,7 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
       }
       state.preferred = {}
       options.begins(session)
-      following = act(followed(session, preferred))
+      following = act(followed(session, preferred, shown))
     })
 
   // ---- what a person does
@@ -311,16 +319,20 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
     if (session !== undefined && view.activity === undefined && view.waiting.size > 0) act(sessions.resume(session.id))
   }
 
-  /** Stops the person's command, else the activity; a second time the whole run. */
-  const stop = (now: number) => {
+  /** Stops the person's command, else the activity; a second time the whole run. Returns whether there was something to stop. */
+  const stop = (now: number): boolean => {
     const { command, session, view } = state
-    if (command?.fiber !== undefined) return void act(Fiber.interrupt(command.fiber))
-    if (session === undefined || (view.activity === undefined && !state.stopping)) return
+    if (command?.fiber !== undefined) {
+      act(Fiber.interrupt(command.fiber))
+      return true
+    }
+    if (session === undefined || (view.activity === undefined && !state.stopping)) return false
     const isSecond = state.stopping || now - escaped < twice
     escaped = now
     state.stopping = true
     const only = isSecond || view.activity === undefined ? undefined : { activityID: view.activity.id }
     act(sessions.interrupt(session.id, only))
+    return true
   }
 
   /** Takes the last waiting prompt back. */
