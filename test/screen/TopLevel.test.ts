@@ -59,7 +59,8 @@ describe("words without a command", () => {
   })
 
   it("SC-536: what is not known is refused with a sentence", () => {
-    assert.include(refused("-x"), "unknown option -x")
+    assert.strictEqual(refused("-x"), "unknown option -x; daybook --help lists all")
+    assert.strictEqual(refused("--helo"), "unknown option --helo; did you mean --help? daybook --help lists all")
     assert.include(refused("-s"), "-s: a value is missing")
     assert.include(refused("-c", "word"), 'unexpected argument "word"')
     assert.include(refused("-c", "-s", "fix"), "do not combine")

@@ -5,6 +5,7 @@
 import { Either } from "effect"
 import { oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
+import { didYouMean } from "../support/Nearest.ts"
 
 export interface ScreenOptions {
   /** An id or the beginning of one, a title, or AGENT/SESSION. */
@@ -55,6 +56,10 @@ const passedWithValue = new Set([
   "--tokens",
   "--tools"
 ])
+
+const known = [...Object.keys(values), ...Object.keys(toggles), "--allow", "--help", "--print", "--version"].filter(
+  (option) => option.startsWith("--")
+)
 
 const refuse = (message: string) => Either.left(new UsageError({ message }))
 
@@ -108,7 +113,7 @@ export const parse = (words: ReadonlyArray<string>): Either.Either<ScreenOptions
       return refuse(
         name === ""
           ? `unexpected argument "${word}"; -p prompts with it`
-          : `unknown option ${word}; daybook --help lists commands`
+          : `unknown option ${word}${didYouMean(name, known) || ";"} daybook --help lists all`
       )
     }
   }
