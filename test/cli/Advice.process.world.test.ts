@@ -34,7 +34,7 @@ describe("words", () => {
     Effect.gen(function* () {
       const here = yield* place
       yield* here.run(["prompt", "--no-run", "--session", "nice", "Hi"])
-      for (const verb of ["fork", "export", "branch"]) {
+      for (const verb of ["fork", "rerun", "branch"]) {
         const { code, stderr } = yield* here.run([verb])
         assert.strictEqual(code, 2)
         const expected = `^daybook: ${verb} which session\\? the last one here is "nice" \\(ses_\\w+\\): daybook ${verb} SESSION\n$`

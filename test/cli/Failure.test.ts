@@ -41,6 +41,7 @@ describe("Failure", () => {
     [4, new LogUnavailable({ operation: "append", reason: "busy", cause: new Error("x") })],
     [6, new LogUnavailable({ operation: "append", reason: "disk-full", cause: new Error("x") })],
     [1, new ActivityFailed({ message: "no", type: "TurnLimitExceeded" })],
+    [12, new ActivityFailed({ message: "no", type: "BudgetExceeded" })],
     [5, new ActivityFailed({ message: "no", type: "ProviderFailed" })],
     [5, new ActivityFailed({ message: "no", type: "provider" })],
     [1, new ActivityFailed({ message: "no", type: "anything.else" })],

@@ -44,6 +44,24 @@ describe("what a run may do", () => {
     })
   )
 
+  it.scopedLive("CL-831: a run with --tokens ends with 12 before the request that its budget does not cover", () =>
+    Effect.gen(function* () {
+      const { env, here, model } = yield* held
+      const run = yield* here.start(["-p", "Work", "--tokens", "5", "--allow", "bash echo *"], { env })
+      const only = yield* model.next
+      yield* only.toolCall("call_1", "bash", { command: "echo hi" })
+      yield* only.finish("tool_calls")
+      const { code, stderr } = yield* run.ended
+      assert.strictEqual(code, 12)
+      assert.match(
+        lastLine(stderr),
+        /budget of 5 tokens; .*: daybook budget --cost USD or --tokens N, then daybook resume$/
+      )
+      const { stdout } = yield* here.run(["budget", "--json"])
+      assert.deepStrictEqual(JSON.parse(stdout).limit, { budget: { tokens: 5 }, from: "session" })
+    })
+  )
+
   it.scopedLive("CL-770: --accept-edits edits without asking, and allows no command", () =>
     Effect.gen(function* () {
       const { code, here, stderr } = yield* called(["--accept-edits"], write, echo)

@@ -49,7 +49,7 @@ describe("daybook compact", () => {
           yield* here.run(["budget", "fix", "--tokens", "5"])
           if (waiting) yield* here.run(["prompt", "--session", "fix", "--no-run", "Two"], { env })
           const stopped = yield* here.run(["compact", "fix"], { env })
-          assert.deepStrictEqual([stopped.code, stopped.stdout], [1, ""])
+          assert.deepStrictEqual([stopped.code, stopped.stdout], [12, ""])
           assert.match(
             stopped.stderr,
             /^daybook: nothing of ses_\S+ was summarised: ses_\S+ and its children spent 5 tokens of their budget of 5 tokens[^\n]*\n$/
@@ -128,7 +128,7 @@ describe("daybook budget", () => {
       const spent = yield* here.run(["budget", "fix", "--tokens", "5"])
       assert.match(spent.stdout, /^with children +\$0\.0000 +5\nlimit +none +5\nleft +- +0\n$/m)
       const stopped = yield* here.run(["prompt", "--session", "fix", "Two"], { env })
-      assert.strictEqual(stopped.code, 1)
+      assert.strictEqual(stopped.code, 12)
       assert.match(
         stopped.stderr,
         /daybook: ses_\S+ and its children spent 5 tokens of their budget of 5 tokens[^\n]*\n$/

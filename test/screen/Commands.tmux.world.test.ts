@@ -82,6 +82,64 @@ describe.skipIf(lacks("tmux"))("commands of the screen", () => {
     })
   )
 
+  it.scopedLive(
+    "SC-564: /search finds an answer in all sessions; the chosen one is shown whole below its session",
+    () =>
+      Effect.gen(function* () {
+        const place = yield* held
+        yield* answered("Fix the login", "The cookie had expired.\n\nIt lasts a week now.")(place)
+        yield* answered("Write a guide", "Written.")(place)
+        const pane = yield* Tmux.start(place.here, { env: place.env, rows: 30 })
+        yield* pane.until((screen) => screen.includes(status))
+        yield* send(pane, "/search cookie")
+        yield* pane.until(
+          (screen) => /^› assistant just now/m.test(screen) && screen.includes("│ It lasts a week now.")
+        )
+        yield* pane.press("Enter")
+        const screen = yield* pane.until((screen) => screen.includes("found (assistant, just now):"))
+        assert.isBelow(screen.indexOf("▌ Fix the login"), screen.indexOf("found (assistant"))
+        assert.include(screen.slice(screen.indexOf("found (assistant")), "It lasts a week now.")
+      })
+  )
+
+  it.scopedLive("SC-565: Esc twice while nothing runs lists the prompts to go back to, not while a text is typed", () =>
+    Effect.gen(function* () {
+      const { model, pane } = yield* opened()
+      yield* send(pane, "Do the first thing")
+      const turn = yield* model.next
+      yield* turn.text("Done.")
+      yield* turn.finish()
+      yield* pane.until((screen) => screen.includes("Done.") && !screen.includes("answering"))
+      yield* pane.type("more")
+      yield* pane.press("Escape", "Escape")
+      yield* pane.until((screen) => /^more/m.test(screen))
+      yield* pane.press("C-c")
+      yield* pane.until((screen) => !/^more/m.test(screen))
+      assert.notInclude(yield* pane.all, "go back before")
+      yield* pane.press("Escape", "Escape")
+      yield* pane.until((screen) => screen.includes("› * you   Do the first thing"))
+      yield* pane.press("Enter")
+      yield* pane.until((screen) => screen.includes("goes on before its first prompt") && /^Do the first/m.test(screen))
+    })
+  )
+
+  it.scopedLive("SC-563: a template with the name of another agent's command is a prompt", () =>
+    Effect.gen(function* () {
+      const place = yield* held
+      mkdirSync(join(place.here.root, ".config", "daybook", "templates"), { recursive: true })
+      writeFileSync(join(place.here.root, ".config", "daybook", "templates", "status.md"), "Say the status.")
+      const pane = yield* Tmux.start(place.here, { env: place.env })
+      yield* pane.until((screen) => screen.includes(status))
+      yield* send(pane, "/cost")
+      yield* pane.until((screen) => screen.includes("here, /cost is /budget"))
+      yield* pane.press("C-c")
+      yield* send(pane, "/status")
+      const turn = yield* place.model.next
+      assert.include(JSON.stringify(turn.body.messages), "Say the status.")
+      yield* turn.finish()
+    })
+  )
+
   it.scopedLive("SC-532: /undo puts the prompt that it takes back into the editor", () =>
     Effect.gen(function* () {
       const { model, pane } = yield* opened()
@@ -91,7 +149,44 @@ describe.skipIf(lacks("tmux"))("commands of the screen", () => {
       yield* turn.finish()
       yield* pane.until((screen) => screen.includes("Done.") && !screen.includes("answering"))
       yield* send(pane, "/undo")
-      yield* pane.until((screen) => screen.includes("took back the last prompt") && /^Do the first thing/m.test(screen))
+      yield* pane.until(
+        (screen) => screen.includes('took back "Do the first thing"') && /^Do the first thing/m.test(screen)
+      )
+    })
+  )
+
+  it.scopedLive("SC-560, SC-561: /tree shows the branch that was left, and a note says where the history goes on", () =>
+    Effect.gen(function* () {
+      const { model, pane } = yield* opened({ rows: 30 })
+      const ask = (text: string, answer: string) =>
+        Effect.gen(function* () {
+          yield* send(pane, text)
+          const turn = yield* model.next
+          yield* turn.text(answer)
+          yield* turn.finish()
+          yield* pane.until((screen) => screen.includes(answer) && !screen.includes("answering"))
+        })
+      yield* ask("Do one", "Done one.")
+      yield* ask("Do two", "Done two.")
+      yield* send(pane, "/undo")
+      yield* pane.until((screen) => screen.includes('goes on after "Done one.", the answer to "Do one"'))
+      yield* pane.press("C-c")
+      yield* ask("Do three", "Done three.")
+      yield* send(pane, "/tree")
+      const screen = yield* pane.until((screen) => screen.includes("› ● model Done three."))
+      const rows = screen.split("\n").flatMap((row) => /^[› ] ((?:\|- |\| {2})?[●*o] .*?)\s*$/.exec(row)?.[1] ?? [])
+      assert.deepStrictEqual(rows, [
+        "* you   Do one",
+        "* model Done one.",
+        "|- o you   Do two",
+        "|  o model Done two.",
+        "* you   Do three",
+        "● model Done three."
+      ])
+      yield* pane.press("Up", "Up")
+      yield* pane.until((screen) => /^› .*Done two/m.test(screen))
+      yield* pane.press("Enter")
+      yield* pane.until((screen) => screen.includes('goes on after "Done two.", the answer to "Do two"'))
     })
   )
 

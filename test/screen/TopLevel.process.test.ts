@@ -57,7 +57,7 @@ describe("the command without a verb", () => {
       assert.strictEqual(code, 0)
       assert.include(stdout, 'It was asked: "First"')
       assert.include(stdout, 'It was asked: "Second"')
-      assert.include(stderr, 'there is no command "/clear"; did you mean new?')
+      assert.include(stderr, "here, /clear is /new")
       assert.notInclude(stdout + stderr, "\u001b")
       const sessions = jsonLines((yield* here.run(["sessions", "--json"])).stdout)
       assert.deepStrictEqual(sessions.map(Struct.get("title")), ["Both"])

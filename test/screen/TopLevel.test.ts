@@ -49,8 +49,18 @@ describe("words without a command", () => {
     assert.include(refused("-p", "Go", "-m"), "-m: a value is missing")
   })
 
+  it("SC-562: an option that only a prompt has is one behind -p, and is refused for the screen", () => {
+    assert.deepStrictEqual(
+      verb("-p", "Go", "--no-run", "--cost", "2", "--tokens=9"),
+      Either.right(["prompt", "--no-run", "--cost", "2", "--tokens", "9", "--stdin", "--", "Go"])
+    )
+    assert.strictEqual(refused("-c", "--json"), "--json goes with a prompt: -p TEXT")
+    assert.strictEqual(refused("--cost", "2"), "--cost goes with a prompt: -p TEXT")
+  })
+
   it("SC-536: what is not known is refused with a sentence", () => {
-    assert.include(refused("-x"), "unknown option -x")
+    assert.strictEqual(refused("-x"), "unknown option -x; daybook --help lists all")
+    assert.strictEqual(refused("--helo"), "unknown option --helo; did you mean --help? daybook --help lists all")
     assert.include(refused("-s"), "-s: a value is missing")
     assert.include(refused("-c", "word"), 'unexpected argument "word"')
     assert.include(refused("-c", "-s", "fix"), "do not combine")
@@ -65,9 +75,17 @@ describe("words without a command", () => {
 
   it("SC-518: a command misspelt or of another agent is told apart from a prompt", () => {
     assert.include(Commands.misspelt("/hepl "), 'there is no command "/hepl"; did you mean help?')
-    assert.include(Commands.misspelt("/clear"), "did you mean new?")
-    for (const prompt of ["/review", "/clear the table", "clear", "/constructor"])
+    assert.strictEqual(Commands.misspelt("/clear"), "here, /clear is /new")
+    for (const prompt of ["/review", "/clear the table", "clear", "/constructor", "/__proto__"])
       assert.isUndefined(Commands.misspelt(prompt))
+  })
+
+  it("SC-563: each name of another agent's command is answered with what is here, and none is a command of the screen", () => {
+    const names = new Set(Commands.commands.map(({ name }) => `/${name}`))
+    for (const [name, here] of Object.entries(Commands.elsewhere)) {
+      assert.isUndefined(Commands.find(`/${name}`), name)
+      for (const [named] of here.matchAll(/\/[a-z]+/g)) assert.isTrue(names.has(named), `${name}: ${named}`)
+    }
   })
 
   it("SC-541: the background comes from the terminal's report, else from COLORFGBG", () => {

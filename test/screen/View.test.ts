@@ -52,6 +52,16 @@ describe("what the screen shows", () => {
     assert.deepStrictEqual(play(events, { ...shown, thinking: false }).lines, ["", "> thought: First. Second."])
   })
 
+  it("SC-566: a command that failed shows more of the end of its output, without the line about its exit code", () => {
+    const output = (code: number) =>
+      `${Array.from({ length: 12 }, (_, at) => `line ${at}`).join("\n")}\n\n[Exit code ${code}.]`
+    const linesOf = (code: number) =>
+      play([toolCalled("a", "bash", { command: "run" }), toolSucceeded("a", { exitCode: code }, 0, output(code))]).lines
+    assert.deepStrictEqual(linesOf(1).slice(1, 3), ["✗ bash run: exit code 1", "  … 4 more lines: Ctrl-O"])
+    assert.strictEqual(linesOf(1).at(-1), "  line 11")
+    assert.lengthOf(linesOf(1), 11)
+  })
+
   it("SC-508: a call is a line, an edit has its changed lines, a failure its reason", () => {
     const { lines, view } = play([
       toolCalled("a", "edit", { path: "x.ts", oldText: "one\ntwo", newText: "one\nthree" }),

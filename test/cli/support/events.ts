@@ -41,13 +41,13 @@ export const toolCalled = (callID: string, tool: string, input: Record<string, u
     input,
     provider: { executed: false }
   })
-export const toolSucceeded = (callID: string, structured: Record<string, unknown> = {}, seconds = 0) =>
+export const toolSucceeded = (callID: string, structured: Record<string, unknown> = {}, seconds = 0, text?: string) =>
   later(
     durable("session.next.tool.success", {
       assistantMessageID: messageID,
       callID,
       structured,
-      content: [],
+      content: text === undefined ? [] : [{ type: "text", text }],
       provider: { executed: false }
     }),
     seconds

@@ -1,6 +1,6 @@
 /** Renders the help texts from the verbs. Pure; the build writes them to files. Spec: CL-3. */
 import wrapAnsi from "wrap-ansi"
-import { columns } from "../render/Plain.ts"
+import { columns, width } from "../render/Plain.ts"
 import type { Verb } from "./Verb.ts"
 
 /** The parts of a verb that help shows. */
@@ -20,6 +20,8 @@ const exitCodes: ReadonlyArray<readonly [string, string]> = [
   ["8", "the provider's filter withheld the answer or its rest"],
   ["9", "the model refused to answer"],
   ["10", "the model answered nothing, or announced a tool call and made none"],
+  ["11", "the answer is whole, but calls were refused because nobody allowed them"],
+  ["12", "the session's budget is spent"],
   ["74", "stdout or stderr cannot be written"],
   ["130", "interrupted"]
 ]
@@ -52,8 +54,20 @@ const environment: ReadonlyArray<readonly [string, string]> = [
   ["OTEL_EXPORTER_OTLP_ENDPOINT", "the collector of spans, metrics and logs; OpenTelemetry's other variables apply too"]
 ]
 
-const table = (rows: ReadonlyArray<readonly [string, string]>): string =>
-  columns(rows.map(([left, right]) => [`  ${left}`, right]))
+const tableWidth = 100
+
+/** Two columns; the right one is wrapped, but not to less than half of the width. */
+const table = (rows: ReadonlyArray<readonly [string, string]>): string => {
+  const left = Math.max(...rows.map(([name]) => width(name))) + 4
+  const cells = Math.max(tableWidth / 2, tableWidth - left)
+  return columns(
+    rows.flatMap(([name, about]) =>
+      wrapAnsi(about, cells)
+        .split("\n")
+        .map((line, at) => [at === 0 ? `  ${name}` : "", line])
+    )
+  )
+}
 
 export const rootHelp = (version: string, verbs: ReadonlyArray<Helped>): string =>
   [

@@ -50,29 +50,35 @@ export const budgetText = ({ estimated, limit, own, total }: Spending): string =
   ])
 }
 
-const given = {
-  session: Flags.optional("SESSION"),
-  cost: Flags.value("cost", "USD", "limit the cost to this many US dollars", (text) => {
-    const amount = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Number.NaN
+/** The limits, which `prompt` takes too. */
+export const limits = {
+  cost: Flags.value("cost", "USD", "limit the cost of the session to this many US dollars", (given) => {
+    const amount = /^\d+(?:\.\d+)?$/.test(given) ? Number(given) : Number.NaN
     return Number.isFinite(amount) ? Effect.succeed(amount) : Effect.fail("US dollars, such as 2.50")
   }),
-  tokens: Flags.integer("tokens", "N", "limit input and output to N tokens", 0),
+  tokens: Flags.integer("tokens", "N", "limit input and output of the session to N tokens", 0)
+}
+
+/** Changes only the limits that are given. */
+export const withLimits = (budget: Budget, { cost, tokens }: Pick<BudgetRequest, "cost" | "tokens">): Budget => ({
+  ...budget,
+  ...(cost === undefined ? {} : { cost }),
+  ...(tokens === undefined ? {} : { tokens })
+})
+
+const given = {
+  session: Flags.optional("SESSION"),
+  ...limits,
   none: Flags.toggle("none", "remove all limits, including the configured one"),
   json: Flags.json
 }
 
 type BudgetRequest = FieldValues<typeof given>
 
-/** Changes only the limits that are given. */
 const set = Effect.fn("Command.budget.set")(function* (wanted: BudgetRequest) {
   const sessions = yield* Sessions
   const { budget = {}, id } = yield* SessionReference.resolveHere(wanted.session)
-  const next: Budget = {
-    ...(wanted.none ? {} : budget),
-    ...(wanted.cost === undefined ? {} : { cost: wanted.cost }),
-    ...(wanted.tokens === undefined ? {} : { tokens: wanted.tokens })
-  }
-  yield* sessions.setBudget(id, next)
+  yield* sessions.setBudget(id, withLimits(wanted.none ? {} : budget, wanted))
 })
 
 const configuredFor = (sessionID: SessionID) =>

@@ -176,12 +176,17 @@ const given = {
   json: Flags.json
 }
 
+/** The format that a file's name says; other endings fit several formats. */
+const formatOf = (out: string): (typeof formats)[number] | undefined =>
+  /\.(?:md|markdown)$/i.test(out) ? "markdown" : /\.html?$/i.test(out) ? "html" : undefined
+
 export const exportVerb = verb({
   name: "export",
   summary: "write a session as a log of another tool or as a document",
-  words: "SESSION",
+  words: "[SESSION]",
   details: [
-    "SESSION is an id or a title. entries is the log of xcsh, pi that of pi, thread a thread log; jsonl has a message per " +
+    "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere. The " +
+      "format of a FILE that ends in .md or .html need not be named. entries is the log of xcsh, pi that of pi, thread a thread log; jsonl has a message per " +
       "line, markdown and html are for reading. fixture has requests and answers for RecordedModel, which gives the answers " +
       "again in a test; it never has secrets.",
     "A session that was imported from the same format is written as its log was, record by record, followed by what was " +
@@ -194,8 +199,9 @@ export const exportVerb = verb({
     ["daybook export ses_01 --format html --redact --out fix.html", "writes a page without secrets"],
     ["daybook export ses_01 --format fixture --out triage.fixture.json", "writes a fixture for a test"]
   ],
-  run: ({ format, out, ...given }) =>
+  run: ({ format: named, out, ...given }) =>
     Effect.gen(function* () {
+      const format = named ?? formatOf(out ?? "")
       if (format === undefined) {
         return yield* new UsageError({ message: `say what to write: --format ${formats.join("|")}` })
       }

@@ -22,6 +22,7 @@ import {
   chosenModel,
   findAgent,
   inMode,
+  modelOfProject,
   modeCounts,
   parsedModel,
   readModel,
@@ -41,6 +42,7 @@ import * as Breadcrumb from "../terminal/Breadcrumb.ts"
 import { Output, writeJson } from "../terminal/Output.ts"
 import * as PromptLine from "../terminal/PromptLine.ts"
 import * as Question from "../terminal/Question.ts"
+import { limits, withLimits } from "./budget.ts"
 
 const promptGiven = {
   words: Flags.many("TEXT"),
@@ -66,6 +68,7 @@ const promptGiven = {
     "FILE",
     "answer as JSON that fits the JSON Schema in FILE; only the value goes to stdout"
   ),
+  ...limits,
   stdin: Flags.toggle("stdin", "append what is piped in to the words"),
   noRun: Flags.toggle("no-run", "only admit the prompt; daybook resume runs it"),
   trust: Flags.trust,
@@ -77,7 +80,7 @@ const promptGiven = {
 /** What the options give, read and checked. */
 interface Options extends Pick<
   FieldValues<typeof promptGiven>,
-  "delivery" | "agent" | "system" | "tools" | "noRun" | "noReasoning" | "json"
+  "delivery" | "agent" | "system" | "tools" | "cost" | "tokens" | "noRun" | "noReasoning" | "json"
 > {
   readonly text: string
   readonly session: SessionReference.Reference | undefined
@@ -134,15 +137,15 @@ const usable = Effect.fn("Command.prompt.usable")(function* (options: Options, s
   return name
 })
 
-/** Checks the agent and the model of a new session on this machine; returns the agent's name. */
+/** Checks the agent and the model of a new session on this machine; returns the agent's name, and the model to store. */
 const startable = Effect.fn("Command.prompt.startable")(function* ({ agent, directory, model }: Options) {
   yield* trusting(directory)
   const { model: itsModel, name } = yield* findAgent(agent, directory)
-  if (model === undefined) {
-    yield* resolveModel(itsModel)
-    if (itsModel === undefined) yield* announceModel()
-  }
-  return name
+  if (model !== undefined) return { agent: name, model }
+  const projects = itsModel === undefined ? yield* modelOfProject(directory) : undefined
+  yield* resolveModel(itsModel ?? projects)
+  if ((itsModel ?? projects) === undefined) yield* announceModel()
+  return { agent: name, model: projects }
 })
 
 /** Continues an existing session. Everything is checked before anything is changed. */
@@ -168,10 +171,10 @@ const goOn = Effect.fn("Command.prompt.goOn")(function* (options: Options, sessi
 /** Creates a session. Everything is checked before. */
 const begin = Effect.fn("Command.prompt.begin")(function* (options: Options, title: string | undefined) {
   const sessions = yield* Sessions
-  const { directory, model, text } = options
-  const name = (yield* Remote) === undefined ? yield* startable(options) : options.agent
+  const { directory, text } = options
+  const { agent, model } = (yield* Remote) === undefined ? yield* startable(options) : options
   const input = yield* inputOf(options, directory)
-  const wanted = { location: { directory }, agent: options.agent === undefined ? undefined : name, model }
+  const wanted = { location: { directory }, agent: options.agent === undefined ? undefined : agent, model }
   if (title === undefined) {
     const session = yield* sessions.create({ ...wanted, title: titleOfPrompt(text), provisional: true })
     // If the prompt is refused, its new session is removed.
@@ -198,6 +201,10 @@ const run = Effect.fn("Command.prompt")(function* (options: Options) {
   const output = yield* Output
   const sessions = yield* Sessions
   const { input: asked, isNew, session, undo } = yield* prepare(options)
+  if (options.cost !== undefined || options.tokens !== undefined) {
+    const budget = withLimits(session.budget ?? {}, options)
+    yield* Effect.tapError(sessions.setBudget(session.id, budget), () => undo)
+  }
   const prompt = {
     id: options.id ?? (yield* (yield* Identifiers).message),
     sessionID: session.id,
@@ -236,7 +243,7 @@ const wantedModel = Effect.fn("Command.prompt.model")(function* (
   yield* withNoSessions(
     Effect.gen(function* () {
       const { model } = yield* findAgent(agent, directory)
-      if (wanted === undefined) yield* chosenModel(model)
+      if (wanted === undefined) yield* chosenModel(model ?? (yield* modelOfProject(directory)))
     })
   )
   return wanted
@@ -291,7 +298,8 @@ export const prompt = verb({
       "Elsewhere such calls are refused, and the model asks nothing unless DAYBOOK_QUESTIONS=1 (then use daybook answer).",
     "--allow, --accept-edits and --read-only say what this run may do besides its agent's rules. RULES are permissions " +
       "(edit, bash, task, external_directory, SERVER_TOOL), each with a pattern after a space: a command, a path. A run in " +
-      "which calls were refused names them at its end, with exit code 11."
+      "which calls were refused names them at its end, with exit code 11. --cost and --tokens set the session's budget, " +
+      "as daybook budget does; a run that it stops has exit code 12."
   ],
   given: {
     session: Flags.text("session", "ID|NAME", "the session; an unknown NAME creates a session with that title"),
@@ -311,6 +319,10 @@ export const prompt = verb({
     [
       "daybook prompt --accept-edits --allow 'bash npm test' 'Make the tests pass.'",
       "edits files and runs the tests without asking"
+    ],
+    [
+      "daybook prompt --allow 'edit,bash npm test' --cost 2 'Make the tests pass.' || echo not done",
+      "works unattended, for at most 2 dollars"
     ],
     ["daybook prompt --agent plan 'What does @src/main.ts do?'", "uses the agent that changes nothing, with a file"],
     [

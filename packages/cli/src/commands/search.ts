@@ -122,6 +122,15 @@ const chosen = Layer.unwrapEffect(
   })
 )
 
+/** The best hits, each with its session, after the index is brought up to date. */
+export const hits = (query: string, directory: string) =>
+  Effect.gen(function* () {
+    const search = yield* Search
+    yield* search.update()
+    const { items } = yield* search.search({ query, directory, limit: 20 })
+    return items.flatMap((session) => session.hits.map((hit) => ({ session, hit })))
+  }).pipe(Effect.provide(chosen))
+
 const historyGiven = {
   words: Flags.many("WORDS"),
   limit: Flags.integer("limit", "N", "at most N prompts (default: 50)", 1),

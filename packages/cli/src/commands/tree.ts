@@ -2,7 +2,7 @@
  * `daybook tree`, `label`, `branch` and `fork`: the tree of a session's messages, labels of messages, where history
  * continues, and a new session from a message. Spec: CL-211..CL-216.
  */
-import { Chunk, Effect, Option, Stream } from "effect"
+import { Chunk, Effect, Iterable, Option, Stream } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { TreeNode } from "@daybook/log/domain/HistoryPath"
@@ -10,6 +10,7 @@ import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { verb } from "../arguments/Verb.ts"
+import { placeOf } from "../host/HistoryPlace.ts"
 import { withConfigured, withReader, withSessions, sessionWord } from "../host/Runtime.ts"
 import { oneLine, visible } from "../render/Plain.ts"
 import { Output, writeJson } from "../terminal/Output.ts"
@@ -61,14 +62,15 @@ const summary = Flags.toggle("summary", "let the model summarise the branch that
 
 const runBranch = Effect.fn("Command.branch")(function* (session: string, message: string, given: BranchFlags) {
   const output = yield* Output
-  const { id: sessionID } = yield* SessionReference.resolveHere(session)
+  const { id: sessionID, title = sessionID } = yield* SessionReference.resolveHere(session)
   const messageID = yield* SessionReference.resolveMessage(sessionID, message)
   if (given.summary) yield* output.note("… summarising the branch that is left\n")
   const branched = yield* (yield* Sessions).branch({ sessionID, messageID, summary: given.summary })
   if (given.json) return yield* writeJson({ sessionID, ...branched })
-  const place = branched.leafID === undefined ? "before the first message" : `after ${branched.leafID}`
+  const place = yield* placeOf(sessionID, branched.leafID)
+  const name = `"${oneLine(title, 60)}"`
   yield* output.note(
-    branched.moved ? `${sessionID} continues ${place}\n` : `${sessionID} continues ${place} already: nothing changed\n`
+    branched.moved ? `${name} goes on ${place}\n` : `${name} goes on ${place} already: nothing changed\n`
   )
   if (branched.prompt === undefined) return
   const { text } = branched.prompt
@@ -104,7 +106,7 @@ export const branch = verb({
 /** Levels that are indented; deeper ones stay at the last level. */
 const levels = 12
 
-interface Line {
+export interface TreeRow {
   readonly node: TreeNode
   readonly head: string
   /** Before the nodes that follow it. */
@@ -112,7 +114,7 @@ interface Line {
   readonly level: number
 }
 
-const lineOf = ({ head, node }: Line): string => {
+const lineOf = ({ head, node }: TreeRow): string => {
   const label = node.label === undefined ? "" : `[${oneLine(node.label)}] `
   const leaf = node.leaf === true ? "  <- history continues here" : ""
   const text = node.text === "" ? "(no text)" : oneLine(node.text, 60)
@@ -120,8 +122,8 @@ const lineOf = ({ head, node }: Line): string => {
   return `${head}${node.onPath ? "*" : "o"} ${seq}  ${node.type.padEnd(14)}  ${node.id}  ${label}${text}${leaf}\n`
 }
 
-/** The lines of a tree; `nodes` are in the order of the log. */
-export const treeLines = function* (nodes: ReadonlyArray<TreeNode>): Generator<string> {
+/** The rows of a tree; `nodes` are in the order of the log. */
+export const treeRows = function* (nodes: ReadonlyArray<TreeNode>): Generator<TreeRow> {
   const children = new Map<string | undefined, Array<TreeNode>>()
   const known = new Set<string>()
   for (const node of nodes) {
@@ -133,24 +135,26 @@ export const treeLines = function* (nodes: ReadonlyArray<TreeNode>): Generator<s
     else siblings.push(node)
   }
   /** The lines below a node, the last one first: its branches, then the way that goes on. */
-  const below = (parent: string | undefined, rest: string, level: number): ReadonlyArray<Line> => {
+  const below = (parent: string | undefined, rest: string, level: number): ReadonlyArray<TreeRow> => {
     const own = children.get(parent) ?? []
     const way = own.find(({ onPath }) => onPath) ?? own.at(-1)
     const deeper = level < levels ? [`${rest}|- `, `${rest}|  `] : [rest, rest]
     return own
-      .map((node): Line =>
+      .map((node): TreeRow =>
         node === way
           ? { node, head: rest, rest, level }
           : { node, head: deeper[0] ?? rest, rest: deeper[1] ?? rest, level: level + 1 }
       )
       .toSorted((a, b) => Number(b.node === way) - Number(a.node === way) || b.node.seq - a.node.seq)
   }
-  const open: Array<Line> = [...below(undefined, "", 0)]
+  const open: Array<TreeRow> = [...below(undefined, "", 0)]
   for (let line = open.pop(); line !== undefined; line = open.pop()) {
-    yield lineOf(line)
+    yield line
     open.push(...below(line.node.id, line.rest, line.level))
   }
 }
+
+export const treeLines = (nodes: ReadonlyArray<TreeNode>): Iterable<string> => Iterable.map(treeRows(nodes), lineOf)
 
 const pageSize = 200
 

@@ -7,6 +7,7 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { type FieldValues, verb } from "../arguments/Verb.ts"
+import { placeOf } from "../host/HistoryPlace.ts"
 import { withConfigured } from "../host/Runtime.ts"
 import { oneLine, visible } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
@@ -32,11 +33,22 @@ export const fileLines = ({ files }: Undone): string => {
   return `${files.slice(0, shown).map(fileLine).join("")}${rest > 0 ? `and ${many(rest, "more file")}; --json lists them\n` : ""}`
 }
 
+/** What the account is of. */
+export interface AccountOf {
+  readonly redo: boolean
+  /** Where the history goes on, in words; undefined where the screen says it. */
+  readonly place: string | undefined
+}
+
 /** What the files and the history became, for stderr. */
-export const undoNote = (sessionID: string, { counts, leafID, omitted, problems, undone, files }: Undone): string => {
+export const undoNote = ({ place, redo }: AccountOf, account: Undone): string => {
+  const { counts, files, omitted, problems, prompt, undone } = account
   const changed = counts.restored + counts.recreated + counts.deleted
-  const place = leafID === undefined ? "the history is empty again" : `the history ends at ${leafID}`
   const left = counts.conflicts === 0 ? "" : `, ${many(counts.conflicts, "file")} left as they are`
+  const asked = prompt === undefined ? "the last prompt" : `"${oneLine(prompt.text, 60)}"`
+  const what = redo ? "took back the last undo" : `took back ${asked}`
+  const ahead = redo ? "the last undo would be taken back" : `${asked} would be taken back`
+  const where = place === undefined ? "" : `; ${place}`
   const lines = [
     ...problems.map((problem) => `files of some turns stay as they are: ${oneLine(problem, 400)}`),
     ...(omitted.length === 0
@@ -49,8 +61,8 @@ export const undoNote = (sessionID: string, { counts, leafID, omitted, problems,
         ]),
     ...(files.length === 0 ? ["no file was snapshotted with a change: only the history goes back"] : []),
     undone
-      ? `took back the last prompt of ${sessionID}: ${many(changed, "file")} put back${left}; ${place}`
-      : `dry run, nothing was changed. An undo in ${sessionID}: ${many(changed, "file")} put back${left}; ${place}`
+      ? `${what}: ${many(changed, "file")} put back${left}${where}`
+      : `dry run, nothing was changed: ${ahead}, ${many(changed, "file")} put back${left}${where}`
   ]
   return lines.map((line) => `${line}\n`).join("")
 }
@@ -66,11 +78,9 @@ const given = {
 /** The named session, else the last used one of this folder. */
 const sessionOf = Effect.fnUntraced(function* (session: string | undefined) {
   const directory = yield* Folder.current
-  if (session !== undefined) return (yield* SessionReference.resolve(session, directory)).id
+  if (session !== undefined) return yield* SessionReference.resolve(session, directory)
   const [last] = (yield* (yield* SessionStore).list({ directory, limit: 1 })).items
-  return (
-    last?.id ?? (yield* new NotFound({ message: "this folder has no session; name one: daybook sessions lists them" }))
-  )
+  return last ?? (yield* new NotFound({ message: "this folder has no session; name one: daybook sessions lists them" }))
 })
 
 /** In the order of the fields, on a database and over a server. */
@@ -78,13 +88,19 @@ const encode = Schema.encodeSync(Undone)
 
 const run = Effect.fn("Command.undo")(function* (options: FieldValues<typeof given>) {
   const output = yield* Output
-  const sessionID = yield* sessionOf(options.session)
+  const { id: sessionID, title = sessionID } = yield* sessionOf(options.session)
   const { redo, undo } = yield* Sessions
   const account = yield* (options.redo ? redo : undo)({ sessionID, dryRun: options.dryRun, force: options.force })
   if (options.json) yield* writeJson({ sessionID, ...encode(account) })
   else {
     yield* output.note(fileLines(account))
-    yield* output.note(undoNote(sessionID, account))
+    const place = yield* placeOf(sessionID, account.leafID)
+    yield* output.note(
+      undoNote(
+        { redo: options.redo, place: `"${oneLine(title, 60)}" ${account.undone ? "goes" : "would go"} on ${place}` },
+        account
+      )
+    )
     if (account.undone && account.prompt !== undefined) {
       const { text } = account.prompt
       yield* output.note("the prompt that was taken back, to be edited and sent again:\n")

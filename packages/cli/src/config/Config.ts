@@ -5,7 +5,7 @@
 import { homedir } from "node:os"
 import * as path from "node:path"
 import { Effect, Either, ParseResult, Predicate, Redacted, Schema, Struct } from "effect"
-import { ConfiguredAgent, userAgent } from "@daybook/core/agent/AgentDefinition"
+import { ConfiguredAgent, userAgent, WrittenModel } from "@daybook/core/agent/AgentDefinition"
 import type { SandboxSettings } from "@daybook/core/child/Sandbox"
 import {
   amount,
@@ -110,6 +110,7 @@ const WrittenSpace = Schema.Struct({
 )
 
 export const WrittenConfig = Schema.Struct({
+  model: optional(WrittenModel),
   compaction: optional(
     Schema.Struct({
       enabled: optional(boolean),

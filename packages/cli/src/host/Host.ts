@@ -120,6 +120,7 @@ const configured = (
       ...Struct.omit(
         settings,
         "literalKeys",
+        "model",
         "notifications",
         "permissionTimeout",
         "providers",

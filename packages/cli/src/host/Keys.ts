@@ -12,6 +12,8 @@ import * as WholeFile from "./WholeFile.ts"
 import { FileProblem, UsageError } from "../support/Errors.ts"
 import { dataFolder } from "../support/Paths.ts"
 
+const modelVariable = "DAYBOOK_MODEL"
+
 /** The names that the file may set. Anything else in it has no effect. */
 const isKept = (name: string): boolean =>
   /^(?:[A-Z][A-Z0-9_]{0,63}_(?:KEY|TOKEN)|DAYBOOK_MODEL|DAYBOOK_BASE_URL)$/.test(name)
@@ -33,10 +35,15 @@ const read = (): Readonly<Record<string, string>> => {
   return Object.fromEntries(kept)
 }
 
-/** Sets what the environment does not. */
+/** Sets what the environment does not, without the model: the configuration's comes before it. */
 export const load = (): void => {
-  for (const [name, value] of Object.entries(read())) if ((process.env[name] ?? "") === "") process.env[name] = value
+  for (const [name, value] of Object.entries(read())) {
+    if (name !== modelVariable && (process.env[name] ?? "") === "") process.env[name] = value
+  }
 }
+
+/** The default model that setup keeps, as written. */
+export const model = (): string | undefined => read()[modelVariable]
 
 const quotes = ['"', "'", "`"]
 

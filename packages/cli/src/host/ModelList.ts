@@ -2,17 +2,28 @@
  * The models of the environment and of the person's configuration, and their list: those of the configured providers from the catalogue, the configuration and the servers themselves, and on
  * request all others of the catalogue. Spec: CL-130, CL-131, CL-720..CL-724 in specs/cli.md.
  */
-import { Effect, Layer } from "effect"
+import { Effect, Either, Layer, Option } from "effect"
 import { ModelResolver } from "@daybook/core/model/ModelResolver"
 import type { Price } from "@daybook/log/domain/Values"
 import { Catalog, Listing, Models, OfflineModel, Servers } from "@daybook/models"
 import * as Configuration from "../config/Configuration.ts"
+import * as Keys from "./Keys.ts"
 import { columns, cut, oneLine, width } from "../render/Plain.ts"
 
+/** The default model that the person chose: `DAYBOOK_MODEL`, else the configuration's `model`, else what setup keeps. */
+export const chosenDefault = Effect.gen(function* () {
+  const { model } = yield* Configuration.load
+  const named = (text = "") => Option.getOrUndefined(Either.getRight(Catalog.parseModel(text.trim())))
+  return named(process.env["DAYBOOK_MODEL"]) ?? model ?? named(Keys.model())
+})
+
 /** The providers and the default model. */
-export const modelOptions = Effect.flatMap(Configuration.load, ({ providers = {} }) =>
-  Models.fromConfiguration(providers)
-)
+export const modelOptions = Effect.gen(function* () {
+  const { providers = {} } = yield* Configuration.load
+  const options = yield* Models.fromConfiguration(providers)
+  const chosen = yield* chosenDefault
+  return chosen === undefined ? options : { ...options, default: chosen }
+})
 
 export const modelsLayer = Layer.effect(ModelResolver, Effect.flatMap(modelOptions, Models.make))
 

@@ -48,6 +48,7 @@ export const named = (
   if (!URL.canParse(server) || !/^https?:$/.test(new URL(server).protocol)) {
     return wrong("--server: expected an address such as http://127.0.0.1:4310")
   }
-  if (token === "") return wrong("the server needs a token: --token, or better DAYBOOK_TOKEN")
+  if (token === "")
+    return wrong("the server needs a token: DAYBOOK_TOKEN, or --token; daybook token makes one on the server's machine")
   return Either.right({ database, server: { url: server.replace(/\/+$/, ""), token }, words: rest })
 }

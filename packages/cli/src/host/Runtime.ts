@@ -18,7 +18,7 @@ import * as SessionReference from "../arguments/SessionReference.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { isWanted } from "../config/TelemetryOptions.ts"
 import { oneLine } from "../render/Plain.ts"
-import { needsDatabase, UsageError } from "../support/Errors.ts"
+import { needsDatabase, NotFound, UsageError } from "../support/Errors.ts"
 import * as Watchdog from "../support/Watchdog.ts"
 import { Output } from "../terminal/Output.ts"
 import * as PlaceStore from "./PlaceStore.ts"
@@ -40,6 +40,8 @@ const locally = <A, E, R>(local: Effect.Effect<A, E, R>) =>
   Effect.flatMap(Remote, (server): Effect.Effect<A, E | UsageError, R> =>
     server === undefined ? local : Effect.fail(needsDatabase())
   )
+
+const trust = Effect.promise(() => import("./Trusting.ts"))
 
 /** The module that follows a run; reading verbs do not load it. */
 export const runFollower = Effect.promise(() => import("./RunFollower.ts"))
@@ -131,8 +133,6 @@ export const withNoSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     )
   )
 
-const trust = Effect.promise(() => import("./Trusting.ts"))
-
 /** Asks about the project of a folder if needed (CL-160). That of a session of a server is the server's. */
 export const trusting = (directory: string) =>
   Effect.flatMap(Remote, (server) =>
@@ -202,9 +202,22 @@ const listed = (error: ModelNotSelected) =>
 export const chosenModel = (ref: ModelRef | undefined) =>
   Effect.flatMap(ModelResolver, (resolver) => Effect.catchTag(resolver.resolve(ref), "ModelNotSelected", listed))
 
+/** Whether the person chose the default model. */
+export const isDefaultChosen = Effect.flatMap(
+  Effect.promise(() => import("./ModelList.ts")),
+  ({ chosenDefault }) => Effect.map(chosenDefault, (model) => model !== undefined)
+)
+
+/** The model of the folder's project for a new session; none over a server, and none beside `DAYBOOK_MODEL` (CL-833). */
+export const modelOfProject = Effect.fn("Runtime.modelOfProject")(function* (directory: string) {
+  if ((yield* Remote) !== undefined || (process.env["DAYBOOK_MODEL"] ?? "").trim() !== "") return undefined
+  const { projectModel } = yield* Effect.promise(() => import("../config/ProjectModel.ts"))
+  return yield* projectModel(directory, yield* (yield* trust).store)
+})
+
 /** Says which model answers a new session for which none was chosen (CL-724). */
 export const announceModel = Effect.fn("Runtime.announceModel")(function* () {
-  if ((process.env["DAYBOOK_MODEL"] ?? "").trim() !== "") return
+  if (yield* isDefaultChosen) return
   const { id, providerID } = (yield* chosenModel(undefined)).info.ref
   if (providerID === "offline") return
   const output = yield* Output
@@ -245,14 +258,18 @@ const offeredHere = 9
 const whichSession = (path: string): Effect.Effect<string, UsageError> =>
   Effect.gen(function* () {
     const folder = yield* Folder.current
-    const { id, title } = yield* SessionReference.recent(folder)
-    const shown = title === undefined ? id : `"${oneLine(title, 48)}" (${id})`
+    const store = yield* SessionStore
+    const { items: own } = yield* store.list({ directory: folder, limit: offeredHere })
+    // The folders of a server are not those of this machine.
+    const [items, place] = own.length > 0 ? [own, " here"] : [(yield* store.list({ limit: offeredHere })).items, ""]
+    const last = own.length > 0 ? yield* SessionReference.recent(folder) : items[0]
+    if (last === undefined) return yield* new NotFound({ message: "there are no sessions yet" })
+    const shown = last.title === undefined ? last.id : `"${oneLine(last.title, 48)}" (${last.id})`
     const refusal = new UsageError({
-      message: `${path} which session? the last one here is ${shown}: daybook ${path} SESSION`
+      message: `${path} which session? the last one${place} is ${shown}: daybook ${path} SESSION`
     })
-    const { items } = yield* (yield* SessionStore).list({ directory: folder, limit: offeredHere })
     const ids = items.map((session) => session.id)
-    return (yield* SessionReference.choose(`${path} one of the last sessions here`, ids, refusal)).id
+    return (yield* SessionReference.choose(`${path} one of the last sessions${place}`, ids, refusal)).id
   }).pipe(
     withReader,
     Effect.catchAll((error) =>

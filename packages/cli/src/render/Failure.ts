@@ -21,6 +21,7 @@ export const exitCode = {
   answerRefused: 9,
   answerEmpty: 10,
   callsRefused: 11,
+  budgetSpent: 12,
   internal: 70,
   output: exitOutputFailed,
   interrupted: 130
@@ -118,7 +119,7 @@ const codes = new Map<string, number>([
   ["FilesDiffer", exitCode.failed],
   ["TurnLimitExceeded", exitCode.failed],
   ["InitializationBlocked", exitCode.failed],
-  ["BudgetExceeded", exitCode.failed],
+  ["BudgetExceeded", exitCode.budgetSpent],
   ["PriceUnknown", exitCode.failed],
   ["StructuredOutputFailed", exitCode.failed],
   ["ActivityFailed", exitCode.failed],
@@ -183,8 +184,9 @@ export const failureOf = (error: unknown): Failure => {
     return { code, sentence: undefined }
   }
   if (tag === "ActivityFailed" || tag === "ProviderFailed") {
-    const sentence = `${words(error)}${providerAdvice(words(error))}`
-    return { code: tag === "ActivityFailed" ? activityCode(error) : code, sentence }
+    const ownCode = tag === "ActivityFailed" ? activityCode(error) : code
+    const advice = ownCode === exitCode.budgetSpent ? budgetAdvice : providerAdvice(words(error))
+    return { code: ownCode, sentence: `${words(error)}${advice}` }
   }
   const reason = Predicate.hasProperty(error, "reason") ? error.reason : undefined
   const advice = tag === "LogUnavailable" && typeof reason === "string" ? advices.get(reason) : undefined
@@ -193,6 +195,9 @@ export const failureOf = (error: unknown): Failure => {
     sentence: advice === undefined ? words(error) : `${words(error)}; ${advice}`
   }
 }
+
+/** How to go on after a budget is spent; the error ends with what to do. */
+const budgetAdvice = ": daybook budget --cost USD or --tokens N, then daybook resume"
 
 /** The variable that holds a provider's key, where it needs more words than its name. */
 const keys: ReadonlyArray<readonly [providerID: string, variable: string]> = [

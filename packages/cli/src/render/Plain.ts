@@ -184,6 +184,21 @@ export const dateTime = (ms: number): string =>
         .replace(/\.\d+Z$/, "Z")
     : String(ms)
 
+const spans: ReadonlyArray<readonly [milliseconds: number, name: string]> = [
+  [86_400_000, "day"],
+  [3_600_000, "hour"],
+  [60_000, "minute"]
+]
+
+/** How long ago a time is, as people say it; the date after a month. */
+export const ago = (ms: number, now: number): string => {
+  const passed = now - ms
+  const [span, name] = spans.find(([length]) => passed >= length) ?? [0, ""]
+  if (span === 0) return "just now"
+  const count = Math.floor(passed / span)
+  return passed > 31 * 86_400_000 ? dateTime(ms).slice(0, 10) : `${count} ${name}${count === 1 ? "" : "s"} ago`
+}
+
 /** Bytes as people write them: `12 kB`. */
 export const bytes = (size: number): string =>
   size < 1_000

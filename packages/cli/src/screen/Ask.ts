@@ -147,6 +147,8 @@ export const questionLines = (
 
 export interface Choice {
   readonly value: string
+  /** Drawn before the label, with its spaces. */
+  readonly lead?: string
   readonly label: string
   readonly about?: string
 }
@@ -201,10 +203,10 @@ export const listLines = (
   return [
     fit(`${list.title}: ${list.filter}▏`, columns),
     ...(found.length === 0 ? [theme.style.dim("  nothing fits")] : []),
-    ...found.slice(from, from + most).map(({ about, label }, row) => {
+    ...found.slice(from, from + most).map(({ about, label, lead = "" }, row) => {
       const isChosen = from + row === list.at
       const line = fit(
-        `${isChosen ? "›" : " "} ${oneLine(label, columns)}${about === undefined ? "" : `  ${oneLine(about, columns)}`}`,
+        `${isChosen ? "›" : " "} ${lead}${oneLine(label, columns)}${about === undefined ? "" : `  ${oneLine(about, columns)}`}`,
         columns
       )
       return isChosen ? theme.accent(line) : line

@@ -2,18 +2,20 @@
 import { Chunk, Effect, Option, Stream } from "effect"
 import { Agents } from "@daybook/core/agent/Agents"
 import type { ModelResolver } from "@daybook/core/model/ModelResolver"
+import { Templates } from "@daybook/core/prompt/Templates"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message, Session } from "@daybook/log/domain/Message"
 import { modelText, type ModelRef } from "@daybook/log/domain/Values"
-import type { TreeNode } from "@daybook/log/domain/HistoryPath"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { Mcp } from "@daybook/mcp/Mcp"
-import { columns, dateTime, oneLine } from "../render/Plain.ts"
+import { ago, columns, oneLine, visible } from "../render/Plain.ts"
+import { treeRows, type TreeRow } from "../commands/tree.ts"
 import { fileLines, undoNote } from "../commands/undo.ts"
 import { UsageError } from "../support/Errors.ts"
 import { didYouMean } from "../support/Nearest.ts"
 import type { Output } from "../terminal/Output.ts"
+import { answerText, lastMessages, placeOf } from "../host/HistoryPlace.ts"
 import { noModel, readModel } from "../host/Runtime.ts"
 import type { Choice } from "./Ask.ts"
 
@@ -21,6 +23,8 @@ import type { Choice } from "./Ask.ts"
 export interface ChoiceRequest {
   readonly title: string
   readonly choices: ReadonlyArray<Choice>
+  /** The choice that the bar is on first; default: the first one. */
+  readonly at?: number
   readonly preview?: (choice: Choice) => Effect.Effect<ReadonlyArray<string>, unknown, Services>
 }
 
@@ -34,7 +38,8 @@ export interface Desk {
   readonly note: (text: string) => void
   readonly choose: (choosing: ChoiceRequest) => Effect.Effect<Choice | undefined>
   readonly edit: (text: string) => void
-  readonly show: (session: Session | undefined) => Effect.Effect<void>
+  /** Shows a session, or the beginning of a new one; `found` is printed below its end. */
+  readonly show: (session: Session | undefined, found?: string) => Effect.Effect<void>
   /** The model or agent of the next session, while there is none. */
   readonly prefer: (next: { readonly model?: ModelRef; readonly agent?: string }) => void
   /** Runs a verb of the command line, and prints what it writes. */
@@ -84,29 +89,20 @@ const previewed = 8
 
 const previewOf = (message: Message): ReadonlyArray<string> => {
   if (message.type === "user") return [`▌ ${oneLine(message.text, 200)}`]
-  if (message.type !== "assistant") return []
-  const text = message.content.flatMap((part) => (part.type === "text" ? [part.text ?? ""] : [])).join(" ")
-  return text.trim() === "" ? [] : [oneLine(text, 200)]
+  const text = answerText(message, 200)
+  return text === "" ? [] : [text]
 }
 
-/** The last messages of a session. The store pages forwards, so that the end is looked for from further and further back. */
-const preview = Effect.fnUntraced(function* (sessionID: SessionID) {
-  const sessions = yield* Sessions
-  const head = yield* (yield* EventLog).latest(sessionID)
-  for (const back of [100, 1_000, Number.POSITIVE_INFINITY]) {
-    const cursor = back >= head ? undefined : head - back
-    const { items } = yield* sessions.messages({ sessionID, limit: 500, cursor })
-    if (items.length >= previewed || cursor === undefined) {
-      return items.flatMap(previewOf).slice(-previewed)
-    }
-  }
-  return []
-})
+const preview = (sessionID: SessionID) =>
+  Effect.map(
+    lastMessages(sessionID, (found) => found.length >= previewed),
+    (messages) => messages.flatMap(previewOf).slice(-previewed)
+  )
 
 const choiceOf = (session: Session): Choice => ({
   value: session.id,
   label: session.title ?? session.id,
-  about: `${dateTime(session.updatedAt)}  ${session.location.directory}`
+  about: `${ago(session.updatedAt, Date.now())}  ${session.location.directory}`
 })
 
 const sessionsCommand = (desk: Desk, rest: string) =>
@@ -125,6 +121,53 @@ const sessionsCommand = (desk: Desk, rest: string) =>
     })
     const session = all.find(({ id }) => id === chosen?.value)
     if (session !== undefined) yield* desk.show(session)
+  })
+
+/** The whole text of the event that a search found. */
+const textAt = (sessionID: SessionID, seq: number) =>
+  Effect.gen(function* () {
+    const { events } = yield* (yield* EventLog).read({ sessionID, after: seq - 1, limit: 1 })
+    const [event] = events
+    if (event === undefined) return ""
+    const { data } = event
+    if ("prompt" in data) return data.prompt.text
+    if ("text" in data) return data.text
+    if (!("content" in data)) return ""
+    return data.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
+  })
+
+/** Lists what was found in all sessions; the chosen one's session is shown, and the text whole. */
+const searchCommand = (desk: Desk, rest: string) =>
+  Effect.gen(function* () {
+    const query = rest.trim()
+    if (query === "") return yield* new UsageError({ message: "say what to search: /search WORDS" })
+    const { hits } = yield* Effect.promise(() => import("../commands/search.ts"))
+    const found = yield* hits(query, desk.directory)
+    if (found.length === 0) return desk.note(`nothing found for ${oneLine(query)}`)
+    const choices = found.map(({ hit, session: { title } }, at) => ({
+      value: String(at),
+      lead: `${oneLine(hit.tool ?? hit.role, 9).padEnd(9)} ${ago(hit.created, Date.now()).padEnd(14)} `,
+      label: hit.snippet,
+      about: title ?? ""
+    }))
+    const textOf = ({ value }: Choice) =>
+      Effect.flatMap(Effect.fromNullable(found[Number(value)]), ({ hit, session }) =>
+        Effect.map(textAt(session.sessionID, hit.seq), (text) => ({
+          hit,
+          session,
+          text: text === "" ? hit.snippet : text
+        }))
+      )
+    const choice = yield* desk.choose({
+      title: "found",
+      choices,
+      preview: (choice) => Effect.map(textOf(choice), ({ text }) => text.split("\n").slice(0, 40))
+    })
+    if (choice === undefined) return
+    const { hit, session, text } = yield* textOf(choice)
+    const who = oneLine(hit.tool ?? hit.role, 40)
+    const head = `found (${who}, ${ago(hit.created, Date.now())}):`
+    yield* desk.show(yield* (yield* Sessions).get(session.sessionID), `${head}\n${visible(text)}\n`)
   })
 
 const modelCommand = (desk: Desk, rest: string) =>
@@ -191,7 +234,7 @@ const undoCommand = (redo: boolean) => (desk: Desk, rest: string) =>
     const { id: sessionID } = yield* opened(desk)
     const sessions = yield* Sessions
     const account = yield* (redo ? sessions.redo : sessions.undo)({ sessionID, force: rest.trim() === "--force" })
-    desk.print(fileLines(account) + undoNote(sessionID, account))
+    desk.print(fileLines(account) + undoNote({ redo, place: undefined }, account))
     if (account.undone && account.prompt !== undefined) desk.edit(account.prompt.text)
   })
 
@@ -207,25 +250,37 @@ const nodesOf = (sessionID: SessionID) =>
     )
   )
 
-const nodeChoice = ({ id, label, leaf, onPath, text, type }: TreeNode): Choice => ({
-  value: id,
-  label: `${onPath ? "*" : "o"} ${type.padEnd(10)} ${label === undefined ? "" : `[${label}] `}${oneLine(text, 100)}`,
-  ...(leaf === true ? { about: "<- history continues here" } : {})
-})
+const speakers: Readonly<Record<string, string>> = { user: "you", assistant: "model" }
+
+const nodeChoice = ({ head, node }: TreeRow): Choice => {
+  const { id, label, leaf, onPath, text, type } = node
+  const mark = leaf === true ? "●" : onPath ? "*" : "o"
+  const name = label === undefined ? "" : `[${label}] `
+  return { value: id, lead: `${head}${mark} ${(speakers[type] ?? type).padEnd(5)} `, label: `${name}${text}` }
+}
 
 /** Walks the tree: history goes on from the chosen message; a prompt is put into the editor. */
 const treeCommand = (prompts: boolean) => (desk: Desk) =>
   Effect.gen(function* () {
     const { id: sessionID } = yield* opened(desk)
-    const nodes = Chunk.toReadonlyArray(yield* nodesOf(sessionID)).filter(({ type }) => !prompts || type === "user")
+    const all = [...treeRows(Chunk.toReadonlyArray(yield* nodesOf(sessionID)))]
+    const rows = all.filter(({ node: { type } }) => !prompts || type === "user")
     const chosen = yield* desk.choose({
-      title: prompts ? "go back before" : "continue after",
-      choices: nodes.map(nodeChoice).toReversed()
+      title: prompts ? "go back before your prompt" : "go on after (● is here, o was left)",
+      choices: rows.map(nodeChoice),
+      at: Math.max(
+        0,
+        rows.findLastIndex(({ node }) => (prompts ? node.onPath : node.leaf === true))
+      )
     })
     if (chosen === undefined) return
-    const { prompt } = yield* (yield* Sessions).branch({ sessionID, messageID: chosen.value })
+    const { leafID, moved, prompt } = yield* (yield* Sessions).branch({ sessionID, messageID: chosen.value })
+    if (!moved) desk.note(`the session goes on ${yield* placeOf(sessionID, leafID)} already`)
     if (prompt !== undefined) desk.edit(prompt.text)
   })
+
+/** Lists earlier prompts; history goes on before the chosen one. */
+export const goBack = treeCommand(true)
 
 const renameCommand = (desk: Desk, rest: string) =>
   Effect.gen(function* () {
@@ -255,7 +310,7 @@ export const keys = `  Enter            sends; while it works, the prompt joins 
   Alt-Enter        queues the prompt until the work has ended
   Ctrl-J, \\ Enter  a new line
   Alt-Up           takes the last waiting prompt back
-  Esc              stops the activity; twice, the whole run
+  Esc              stops the activity; twice, the whole run; twice while idle, /branch
   Ctrl-C           clears the text; twice, leaves
   Up, Ctrl-R       earlier prompts; search in those of all sessions
   Ctrl-G           the text in $EDITOR
@@ -279,7 +334,7 @@ export const commands: ReadonlyArray<SlashCommand> = [
   { name: "agent", words: "[NAME]", about: "use another agent from now on", values: agentsOf, run: agentCommand },
   { name: "undo", words: "[--force]", about: "take back the last prompt, files included", run: undoCommand(false) },
   { name: "redo", words: "[--force]", about: "take back the last undo", run: undoCommand(true) },
-  { name: "branch", about: "go back before an earlier prompt, and send another", run: treeCommand(true) },
+  { name: "branch", about: "go back before an earlier prompt, and send another", run: goBack },
   { name: "tree", about: "continue after any message", run: treeCommand(false) },
   {
     name: "compact",
@@ -288,10 +343,10 @@ export const commands: ReadonlyArray<SlashCommand> = [
   },
   { name: "context", about: "what the model would be shown now", run: verbOf("context") },
   { name: "budget", words: "[--cost USD]", about: "what the session spent and may spend", run: verbOf("budget") },
-  { name: "search", words: "WORDS", about: "search all sessions", run: verbOf("search", "none") },
+  { name: "search", words: "WORDS", about: "find what was said in all sessions, and go there", run: searchCommand },
   {
     name: "export",
-    words: "--format FORMAT [--out FILE]",
+    words: "--out FILE.md",
     about: "write the session to a file",
     run: verbOf("export")
   },
@@ -308,20 +363,59 @@ export const find = (line: string): { readonly command: SlashCommand; readonly r
   return command === undefined ? undefined : { command, rest }
 }
 
-/** Names that other agents give to commands. */
-const elsewhere: Readonly<Record<string, string>> = {
-  clear: "new",
-  cost: "budget",
-  exit: "quit",
-  resume: "sessions",
-  rewind: "undo"
+/** What is here in place of commands of other agents. */
+export const elsewhere: Readonly<Record<string, string>> = {
+  clear: "/new",
+  reset: "/new",
+  exit: "/quit",
+  q: "/quit",
+  resume: "/sessions",
+  continue: "/sessions",
+  session: "/sessions",
+  cost: "/budget",
+  usage: "/budget",
+  tokens: "/context",
+  status: "the line at the bottom; /context and /budget say more",
+  rewind: "/undo or /branch",
+  fork: "/branch, or daybook fork in a shell",
+  models: "/model",
+  agents: "/agent",
+  plan: "/agent plan, or Shift-Tab",
+  name: "/rename",
+  copy: "/export --format markdown",
+  share: "/export --format html",
+  history: "Ctrl-R",
+  hotkeys: "/help",
+  editor: "Ctrl-G",
+  details: "Ctrl-O",
+  thinking: "Ctrl-T",
+  diff: "!git diff",
+  init: "a file AGENTS.md, which the model reads",
+  memory: "a file AGENTS.md, which the model reads",
+  login: "daybook setup in a shell, which keeps a key",
+  logout: "daybook setup in a shell, which keeps a key",
+  config: "daybook doctor in a shell, which names the configuration file",
+  settings: "daybook doctor in a shell, which names the configuration file",
+  doctor: "daybook doctor in a shell"
 }
 
 /** What is said of a line of one word that is probably a command misspelt, or another agent's; undefined for a prompt. */
 export const misspelt = (line: string): string | undefined => {
   const [, name] = /^\/(\S+)$/.exec(line.trim()) ?? []
   if (name === undefined) return undefined
-  const names = commands.map((each) => each.name)
-  const meant = Object.hasOwn(elsewhere, name) ? `; did you mean ${elsewhere[name]}?` : didYouMean(name, names)
+  if (Object.hasOwn(elsewhere, name)) return `here, /${name} is ${elsewhere[name]}`
+  const meant = didYouMean(
+    name,
+    commands.map((each) => each.name)
+  )
   return meant === "" ? undefined : `there is no command "/${oneLine(name, 40)}"${meant}`
 }
+
+/** As `misspelt`; the name of a template is a prompt. */
+export const refusal = Effect.fnUntraced(function* (line: string, directory: string) {
+  const why = misspelt(line)
+  const templates = yield* Effect.serviceOption(Templates)
+  if (why === undefined || Option.isNone(templates)) return why
+  const known = yield* templates.value.list({ directory })
+  return known.some(({ name }) => `/${name}` === line.trim()) ? undefined : why
+})

@@ -47,19 +47,28 @@ const promptLines = (text: string, files: number, columns: number, theme: Theme)
 /** Lines of a folded result: the end of a command's output, which says how it went. */
 const foldedLines = 3
 
+/** The same of a command that failed: it says why. */
+const failedLines = 8
+
 const resultLines = (
-  { call, output }: EndedCall,
+  { call, failure, output }: EndedCall,
   { columns, theme, whole }: { readonly columns: number; readonly theme: Theme; readonly whole: boolean }
 ): ReadonlyArray<string> => {
   if (output.trim() === "") return []
   const { dim } = theme.style
   if (whole) return rowsOf(output.trimEnd(), room(columns) - 2).map((row) => dim(`  ${row}`))
   if (call.tool !== "bash") return []
-  const count = output.trimEnd().split("\n").length
-  const more = count - foldedLines
+  // The line above says it too.
+  const text = output
+    .trimEnd()
+    .replace(/\n*\[Exit code \d+\.\]$/, "")
+    .trimEnd()
+  if (text === "") return []
+  const shown = failure === undefined ? foldedLines : failedLines
+  const more = text.split("\n").length - shown
   return [
     ...(more > 0 ? [dim(fit(`  … ${more} more ${more === 1 ? "line" : "lines"}: Ctrl-O`, columns))] : []),
-    ...tail(output, foldedLines).map((line) => dim(fit(`  ${line}`, columns)))
+    ...tail(text, shown).map((line) => dim(fit(`  ${line}`, columns)))
   ]
 }
 
@@ -106,6 +115,8 @@ export const blockLines = (block: Block, columns: number, theme: Theme, shown: D
         `${theme.accent("!")} ${fit(oneLine(block.command, columns), columns - 2)}`,
         ...rowsOf(block.output.trimEnd(), room(columns) - 2).map((row) => dim(`  ${row}`))
       ]
+    case "moved":
+      return ["", dim("… the session went on from an earlier message")]
     case "note": {
       const rows = rowsOf(block.text, room(columns) - 2)
       return [

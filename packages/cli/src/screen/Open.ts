@@ -10,6 +10,7 @@ import { Remote } from "../host/Remote.ts"
 import {
   configuration,
   inMode,
+  modelOfProject,
   parsedModel,
   told,
   trusting,
@@ -99,6 +100,7 @@ const opened = (wanted: OpenRequest) =>
         ...(model === undefined ? {} : { model }),
         ...(wanted.agent === undefined ? {} : { agent: wanted.agent })
       },
+      projects: yield* modelOfProject(directory),
       recalled: Effect.provideService(recalled, Remote, remote).pipe(Effect.catchAll(() => Effect.succeed([]))),
       verb: words
     }

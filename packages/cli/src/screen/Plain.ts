@@ -16,7 +16,10 @@ import * as Commands from "./Commands.ts"
 import type { Options as ScreenOptions } from "./Screen.ts"
 import type { Preferred } from "./Talk.ts"
 
-export type Options = Pick<ScreenOptions, "directory" | "offered" | "preferred" | "recalled" | "session" | "verb">
+export type Options = Pick<
+  ScreenOptions,
+  "directory" | "offered" | "preferred" | "projects" | "recalled" | "session" | "verb"
+>
 
 /** Choices that are printed, at most. */
 const most = 20
@@ -54,16 +57,19 @@ const asking = Effect.fn("Plain.run")(function* (options: Options) {
       Effect.gen(function* () {
         const shown = choices.slice(0, most)
         const rows = shown.map(
-          ({ about, label }, at) => `${at + 1}  ${oneLine(label)}${about === undefined ? "" : `  ${oneLine(about)}`}`
+          ({ about, label, lead = "" }, at) =>
+            `${at + 1}  ${lead}${oneLine(label)}${about === undefined ? "" : `  ${oneLine(about)}`}`
         )
         yield* say(`${title}:\n${rows.join("\n")}\nits number, or nothing:`)
         return shown[Number(yield* next) - 1]
       }),
     edit: (text) => print(`the prompt was: ${text}`),
-    show: (session) =>
+    show: (session, found = "") =>
       Effect.suspend(() => {
         s.session = session
-        return say(session === undefined ? "a new session begins with your next prompt" : `session ${nameOf(session)}`)
+        const where =
+          session === undefined ? "a new session begins with your next prompt" : `session ${nameOf(session)}`
+        return say(`${where}\n${found}`)
       }),
     prefer: (preferred) => {
       s.preferred = { ...s.preferred, ...preferred }
@@ -77,6 +83,7 @@ const asking = Effect.fn("Plain.run")(function* (options: Options) {
   const create = (text: string) =>
     sessions.create({
       location: { directory: options.directory },
+      ...(options.projects === undefined ? {} : { model: options.projects }),
       ...s.preferred,
       title: titleOfPrompt(text),
       provisional: true
@@ -92,10 +99,11 @@ const asking = Effect.fn("Plain.run")(function* (options: Options) {
   })
 
   const take = (text: string): Effect.Effect<void, unknown, Commands.Services | Naming> => {
-    const found = text.startsWith("/") ? Commands.find(text) : undefined
+    const found = Commands.find(text === "?" ? "/help" : text)
     if (found !== undefined) return found.command.run(desk, found.rest)
-    const refusal = Commands.misspelt(text)
-    return refusal === undefined ? prompt(text) : say(refusal)
+    return Effect.flatMap(Commands.refusal(text, options.directory), (why) =>
+      why === undefined ? prompt(text) : say(why)
+    )
   }
 
   yield* say(s.session === undefined ? "daybook: /help lists commands" : `session ${nameOf(s.session)}`)

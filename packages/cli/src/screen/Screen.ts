@@ -13,6 +13,7 @@ import { join } from "node:path"
 import { matchesKey } from "@mariozechner/pi-tui/dist/keys.js"
 import { Deferred, Effect, Fiber, FiberSet, Option, Queue, Stream } from "effect"
 import type { Session } from "@daybook/log/domain/Message"
+import type { ModelRef } from "@daybook/log/domain/Values"
 import { Mcp } from "@daybook/mcp/Mcp"
 import { Remote } from "../host/Remote.ts"
 import { oneLine, rowsAtWords, visible } from "../render/Plain.ts"
@@ -43,6 +44,8 @@ export interface Options {
   /** The session that an empty Enter goes on with. */
   readonly offered: Session | undefined
   readonly preferred: Talk.Preferred
+  /** The model of the folder's project for new sessions. */
+  readonly projects: ModelRef | undefined
   /** What an earlier screen left in its editor. */
   readonly left: Draft.SavedDraft
   readonly asks: Asks
@@ -109,6 +112,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     keptAsk: undefined as { readonly subject: unknown; readonly mode: Ask.Mode } | undefined,
     hint: "",
     interruptedAt: 0,
+    escapedAt: 0,
     wasRunning: false,
     // The person looks at another window.
     away: false,
@@ -135,6 +139,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     directory,
     offered: options.offered,
     preferred: options.preferred,
+    projects: options.projects,
     fork,
     changed,
     keep: (block) => keep((columns) => Draw.blockLines(block, columns, theme, s.shown)),
@@ -155,12 +160,16 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
       const command = text.replace(/^!!?/, "").trim()
       return command === "" ? undefined : talk.shell(command, text.startsWith("!!"))
     }
-    const found = text.startsWith("/") ? Commands.find(text) : undefined
+    const found = Commands.find(text.trim() === "?" ? "/help" : text)
     if (found !== undefined) return void act(found.command.run(desk, found.rest))
-    const refusal = Commands.misspelt(text)
-    if (refusal === undefined) return void talk.prompt(text, delivery, chips)
-    note(refusal, true)
-    input.editor.setText(text)
+    if (!text.startsWith("/")) return void talk.prompt(text, delivery, chips)
+    return void act(
+      Effect.map(Commands.refusal(text, talk.directory()), (why) => {
+        if (why === undefined) return void talk.prompt(text, delivery, chips)
+        note(why, true)
+        if (input.editor.getText() === "") input.editor.setText(text)
+      })
+    )
   }
 
   /** Runs a verb; what it writes becomes lines of the screen, together. */
@@ -203,7 +212,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     choose: (choosing) =>
       Effect.async((resume) => {
         s.choosing = {
-          list: { title: choosing.title, choices: choosing.choices, filter: "", at: 0 },
+          list: { title: choosing.title, choices: choosing.choices, filter: "", at: choosing.at ?? 0 },
           preview: [],
           previewOf: undefined,
           load: choosing.preview,
@@ -216,7 +225,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
         changed()
       }),
     edit: (text) => input.editor.setText(text),
-    show: (session) => talk.show(session),
+    show: (session, found) => talk.show(session, {}, () => (found === undefined ? undefined : print(found))),
     prefer: talk.prefer,
     verb,
     leave: leave(undefined)
@@ -530,11 +539,20 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     ["ctrl+l", () => (s.frame = { ...s.frame, columns: 0 })]
   ]
 
+  /** Stops what runs; twice, with nothing running and no text, it goes back to an earlier prompt. */
+  const onEscape = () => {
+    const isIdle = !talk.stop(Date.now())
+    if (!isIdle || input.editor.getText() !== "" || state.session === undefined) return
+    const now = Date.now()
+    if (now - s.escapedAt < twice) void act(Commands.goBack(desk))
+    s.escapedAt = now
+  }
+
   const onEditorKey = (key: string) => {
     const { editor } = input
     const bound = bindings.find(([name]) => matchesKey(key, name))
     if (bound !== undefined) return bound[1]()
-    if (matchesKey(key, "escape") && !editor.isShowingAutocomplete()) return talk.stop(Date.now())
+    if (matchesKey(key, "escape") && !editor.isShowingAutocomplete()) return onEscape()
     if (matchesKey(key, "ctrl+d") && editor.getText() === "") return void act(leave(undefined))
     editor.handleInput(key)
   }

@@ -3,20 +3,22 @@
  * keys and no terminal. Spec: SC-502, SC-509, SC-510, SC-525 in specs/screen.md.
  */
 import { Cause, Effect, Fiber } from "effect"
+import { Agents } from "@daybook/core/agent/Agents"
 import { ModelResolver } from "@daybook/core/model/ModelResolver"
 import { Sessions } from "@daybook/core/session/Sessions"
-import { Identifiers, type SessionID } from "@daybook/log/domain/Identifiers"
+import { Identifiers, type MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import { titleOfPrompt } from "@daybook/log/domain/Title"
 import type { ModelRef } from "@daybook/log/domain/Values"
 import { draft, type LiveEvent, type SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { questionChange } from "@daybook/transcript/QuestionEvents"
+import { placeOf } from "../host/HistoryPlace.ts"
 import { Remote } from "../host/Remote.ts"
 import { failureOfCause } from "../render/Failure.ts"
 import { oneLine } from "../render/Plain.ts"
 import * as Breadcrumb from "../terminal/Breadcrumb.ts"
-import { noModel } from "../host/Runtime.ts"
+import { isDefaultChosen, noModel } from "../host/Runtime.ts"
 import type { Questions } from "./Ask.ts"
 import * as Commands from "./Commands.ts"
 import { follow, type Past } from "./SessionFollower.ts"
@@ -38,6 +40,8 @@ export interface Options {
   /** The session that an empty Enter goes on with, while none is shown. */
   readonly offered: Session | undefined
   readonly preferred: Preferred
+  /** The model of the folder's project for new sessions. */
+  readonly projects: ModelRef | undefined
   /** Starts an effect of the screen's scope. */
   readonly fork: (effect: Effect.Effect<void, never, Services>) => Fiber.RuntimeFiber<void>
   readonly changed: () => void
@@ -63,6 +67,7 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
   const sessions = yield* Sessions
   const log = yield* EventLog
   const resolver = yield* ModelResolver
+  const agents = yield* Agents
   const identifiers = yield* Identifiers
   const remote = yield* Remote
 
@@ -104,13 +109,23 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
       })
     )
 
+  /** The model that the next session has: the chosen one, or the project's unless its agent has one. */
+  const modelOfNext = Effect.gen(function* () {
+    const { agent, model } = state.preferred
+    if (model !== undefined || options.projects === undefined) return model
+    const { model: ofAgent } = yield* agents.get(agent, { directory })
+    return ofAgent === undefined ? options.projects : undefined
+  })
+
   /** Finds the model's window. A server's models are not known here. */
   const measure = () => {
     if (remote !== undefined) return
-    const ref = state.view.model ?? state.session?.model ?? state.preferred.model
     act(
       Effect.ignore(
-        Effect.map(resolver.resolve(ref), ({ info }) => {
+        Effect.gen(function* () {
+          const stored = state.view.model ?? state.session?.model
+          const ref = stored ?? (state.session === undefined ? yield* modelOfNext : undefined)
+          const { info } = yield* resolver.resolve(ref)
           state.window = info.contextTokens
           if (state.view.model === undefined) state.view = { ...state.view, model: info.ref }
         })
@@ -122,8 +137,10 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
   const announce = () => {
     if (remote !== undefined) return
     act(
-      Effect.map(resolver.resolve(state.preferred.model), ({ info }) => {
-        const isChosen = state.preferred.model !== undefined || (process.env["DAYBOOK_MODEL"] ?? "").trim() !== ""
+      Effect.gen(function* () {
+        const ref = yield* modelOfNext
+        const { info } = yield* resolver.resolve(ref)
+        const isChosen = ref !== undefined || (yield* isDefaultChosen)
         if (info.ref.providerID === "offline" && !isChosen) note(`${noModel}; then start daybook again`)
       })
     )
@@ -160,12 +177,16 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
 
   // ---- following
 
+  /** Says in words where the history goes on: this is about to be written below what was left. */
+  const tellPlace = (sessionID: SessionID, leafID: MessageID | undefined) =>
+    act(Effect.map(placeOf(sessionID, leafID), (place) => note(`the session goes on ${place}`)))
+
   const onEvent = (event: SessionEvent | LiveEvent) => {
     const before = state.view
     const [view, blocks] = View.step(before, event)
     state.view = view
     if (before.activity !== undefined && view.activity === undefined) options.settled()
-    blocks.forEach(keep)
+    blocks.forEach((block) => (block.type === "moved" ? tellPlace(event.sessionID, block.messageID) : keep(block)))
     if (view.activity === undefined) state.stopping = false
     if (before.model !== view.model) measure()
     if (spends.has(event.type)) refresh(event.sessionID)
@@ -200,18 +221,26 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
     if (agent !== undefined && agent !== session.agent) yield* sessions.switchAgent(session.id, agent)
   })
 
-  const followed = (session: Session, preferred: Preferred) =>
+  const followed = (session: Session, preferred: Preferred, shown: () => void) =>
     Effect.gen(function* () {
       // A server settles its own sessions.
       if (remote === undefined) yield* Effect.ignore(sessions.settle(session.id))
       yield* switched(session, preferred)
       const now = yield* sessions.get(session.id)
       state.session = now
-      yield* follow(session.id, { past: onPast(now), event: onEvent })
+      const past = (before: Past) => {
+        onPast(now)(before)
+        shown()
+      }
+      yield* follow(session.id, { past, event: onEvent })
     })
 
-  /** Shows a session, or the beginning of a new one. */
-  const show = (session: Session | undefined, preferred: Preferred = {}): Effect.Effect<void> =>
+  /** Shows a session, or the beginning of a new one. `shown` is called once its end is written. */
+  const show = (
+    session: Session | undefined,
+    preferred: Preferred = {},
+    shown: () => void = () => undefined
+  ): Effect.Effect<void> =>
     Effect.gen(function* () {
       if (following !== undefined) yield* Fiber.interruptFork(following)
       Object.assign(state, { session, offered: undefined, view: View.empty, stopping: false })
@@ -222,13 +251,14 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
       }
       state.preferred = {}
       options.begins(session)
-      following = act(followed(session, preferred))
+      following = act(followed(session, preferred, shown))
     })
 
   // ---- what a person does
 
   const create = Effect.fnUntraced(function* (text: string) {
-    const { agent, model } = state.preferred
+    const { agent } = state.preferred
+    const model = yield* modelOfNext
     const title = titleOfPrompt(text)
     const session = yield* sessions.create({ location: { directory }, agent, model, title, provisional: true })
     yield* show(session)
@@ -289,16 +319,20 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
     if (session !== undefined && view.activity === undefined && view.waiting.size > 0) act(sessions.resume(session.id))
   }
 
-  /** Stops the person's command, else the activity; a second time the whole run. */
-  const stop = (now: number) => {
+  /** Stops the person's command, else the activity; a second time the whole run. Returns whether there was something to stop. */
+  const stop = (now: number): boolean => {
     const { command, session, view } = state
-    if (command?.fiber !== undefined) return void act(Fiber.interrupt(command.fiber))
-    if (session === undefined || (view.activity === undefined && !state.stopping)) return
+    if (command?.fiber !== undefined) {
+      act(Fiber.interrupt(command.fiber))
+      return true
+    }
+    if (session === undefined || (view.activity === undefined && !state.stopping)) return false
     const isSecond = state.stopping || now - escaped < twice
     escaped = now
     state.stopping = true
     const only = isSecond || view.activity === undefined ? undefined : { activityID: view.activity.id }
     act(sessions.interrupt(session.id, only))
+    return true
   }
 
   /** Takes the last waiting prompt back. */

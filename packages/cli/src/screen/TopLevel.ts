@@ -5,6 +5,7 @@
 import { Either } from "effect"
 import { oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
+import { didYouMean } from "../support/Nearest.ts"
 
 export interface ScreenOptions {
   /** An id or the beginning of one, a title, or AGENT/SESSION. */
@@ -43,8 +44,22 @@ const toggles: Readonly<Record<string, "acceptEdits" | "goOn" | "plain" | "readO
 }
 
 /** Options of `daybook prompt` that `-p` passes on: without a value, and with one. */
-const passed = new Set(["--json", "--no-reasoning"])
-const passedWithValue = new Set(["--attach", "--cwd", "--delivery", "--id", "--output-schema", "--system", "--tools"])
+const passed = new Set(["--json", "--no-reasoning", "--no-run"])
+const passedWithValue = new Set([
+  "--attach",
+  "--cost",
+  "--cwd",
+  "--delivery",
+  "--id",
+  "--output-schema",
+  "--system",
+  "--tokens",
+  "--tools"
+])
+
+const known = [...Object.keys(values), ...Object.keys(toggles), "--allow", "--help", "--print", "--version"].filter(
+  (option) => option.startsWith("--")
+)
 
 const refuse = (message: string) => Either.left(new UsageError({ message }))
 
@@ -98,10 +113,12 @@ export const parse = (words: ReadonlyArray<string>): Either.Either<ScreenOptions
       return refuse(
         name === ""
           ? `unexpected argument "${word}"; -p prompts with it`
-          : `unknown option ${word}; daybook --help lists commands`
+          : `unknown option ${word}${didYouMean(name, known) || ";"} daybook --help lists all`
       )
     }
   }
+  const [surplus] = given.rest
+  if (given.prompt === undefined && surplus !== undefined) return refuse(`${surplus} goes with a prompt: -p TEXT`)
   if (given.goOn && given.session !== undefined)
     return refuse("-c goes on with the last session: do not combine it with -s")
   return Either.right(given)

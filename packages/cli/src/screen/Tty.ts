@@ -67,7 +67,10 @@ export const open = (take: (typed: Typed) => void): Effect.Effect<Tty, never, Sc
       }
       keys
         .on("data", (data) => {
-          if (!onReport(data)) take({ type: "key", data, burst })
+          if (onReport(data)) return
+          // Esc twice at once arrives as one key.
+          const pressed = data === "\u001b\u001b" ? ["\u001b", "\u001b"] : [data]
+          for (const key of pressed) take({ type: "key", data: key, burst })
         })
         .on("paste", (text) => take({ type: "paste", text }))
 

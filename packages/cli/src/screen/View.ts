@@ -28,6 +28,8 @@ export type Block =
   | ({ readonly type: "call" } & EndedCall)
   | { readonly type: "shell"; readonly command: string; readonly output: string }
   | { readonly type: "note"; readonly text: string; readonly bad?: boolean }
+  /** The history goes on after another message; undefined for the beginning. */
+  | { readonly type: "moved"; readonly messageID: MessageID | undefined }
 
 export interface OpenText {
   readonly channel: "text" | "thinking"
@@ -181,7 +183,7 @@ const take = (view: View, event: SessionEvent | LiveEvent): Step => {
     case "session.next.part.withheld":
       return [view, [note(withheldText(event.data))]]
     case "session.next.leaf.moved":
-      return [view, [note("the history goes on from an earlier message")]]
+      return [view, [{ type: "moved", messageID: event.data.messageID }]]
     case "session.next.branch.summarized":
       return [view, [note("the branch that was left is summarised")]]
     default:
@@ -218,7 +220,10 @@ const onPromoted = (
 
 const onSettled = (view: View, { error, outcome }: EventOfType<"session.next.activity.settled">["data"]): Step => {
   const next = { ...view, activity: undefined, running: new Map(), texts: new Map() }
-  if (error !== undefined) return [next, [note(oneLine(error.message, 2_000), true)]]
+  if (error !== undefined) {
+    const advice = error.type === "BudgetExceeded" ? ": /budget --cost USD or --tokens N, then prompt again" : ""
+    return [next, [note(`${oneLine(error.message, 2_000)}${advice}`, true)]]
+  }
   return [next, outcome === "interrupted" ? [note("stopped; what was written is kept")] : []]
 }
 

@@ -152,7 +152,7 @@ const Text = Schema.String.pipe(
 )
 
 /** A model as a text, or as a map with `providerID`, `id` and `variant`. */
-const WrittenModel = selected<ModelRef>((value) =>
+export const WrittenModel = selected<ModelRef>((value) =>
   typeof value === "object" && value !== null
     ? ParseResult.decodeUnknown(Named)
     : (input, options) =>
