@@ -183,7 +183,15 @@ describe("renderers", () => {
     const stateOf = (line: string) => line.split("  ")[1]
     assert.strictEqual(stateOf(sessionTable([running])), "running")
     assert.strictEqual(stateOf(sessionTable([left])), "cut off")
-    assert.strictEqual(stateOf(sessionTable([left], new Set([session.id]))), "waiting")
+    const waiting = (workspaceID: string | undefined) => sessionTable([left], new Map([[session.id, { workspaceID }]]))
+    assert.strictEqual(stateOf(waiting(undefined)), "waiting")
+  })
+
+  it("CL-823: a session whose workspace no node has waits for the workspace", () => {
+    assert.strictEqual(
+      sessionTable([session], new Map([[session.id, { workspaceID: "gpu" }]])).split("  ")[1],
+      "waiting for gpu"
+    )
   })
 
   it("CL-621: a session whose answer is not whole has that as its state, and its head has the sentence", () => {

@@ -3,7 +3,7 @@ import { once } from "node:events"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
-import { Effect, Queue, Schema, Stream } from "effect"
+import { Effect, Queue, Schema, type Scope, Stream } from "effect"
 import { freshSchema, postgres } from "../../support/Postgres.ts"
 import { waitingFor } from "../../support/Waiting.ts"
 import * as ModelServer from "../../cli/support/ModelServer.ts"
@@ -46,7 +46,7 @@ export interface ServedNode {
   readonly get: (path: string) => Effect.Effect<unknown>
   readonly post: (path: string, body: unknown) => Effect.Effect<{ readonly status: number; readonly body: unknown }>
   /** The frames of a stream, as they come. */
-  readonly frames: (path: string) => Effect.Effect<Queue.Dequeue<Frame>>
+  readonly frames: (path: string) => Effect.Effect<Queue.Dequeue<Frame>, never, Scope.Scope>
 }
 
 /** Starts a node, and waits until it serves. */

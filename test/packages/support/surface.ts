@@ -83,4 +83,9 @@ export const frame: string = Wire.encodeFrame({ type: "pong" })
 /** And every failure of the layer. */
 export const opened: Layer.Layer<Core.Daybook.Services, never, Core.ModelResolver.ModelResolver> = Core.Daybook.layer({
   filename: ":memory:"
-}).pipe(Layer.catchAll((error: Core.Database.DatabaseError | Core.StoreError.StoreError) => Layer.die(error)))
+}).pipe(
+  Layer.catchAll(
+    (error: Core.Database.DatabaseError | Core.StoreError.StoreError | Core.SessionExecution.PlacementFailed) =>
+      Layer.die(error)
+  )
+)

@@ -19,6 +19,22 @@ export interface Service {
   readonly living: Effect.Effect<ReadonlyArray<NodeReport>, LogUnavailable>
 }
 
+/**
+ * The nodes of a database.
+ *
+ * @example
+ * ```ts
+ * import { NodeStore } from "@daybook/log"
+ * import { Effect } from "effect"
+ *
+ * // The addresses of the nodes that have a workspace.
+ * export const nodesWith = (workspace: string) =>
+ *   Effect.gen(function* () {
+ *     const nodes = yield* (yield* NodeStore.NodeStore).living
+ *     return nodes.filter(({ workspaces }) => workspaces.includes(workspace)).map(({ address }) => address)
+ *   })
+ * ```
+ */
 export class NodeStore extends Context.Tag("@daybook/log/NodeStore")<NodeStore, Service>() {}
 
 /** Whether a node that lives has the workspace. */
