@@ -135,7 +135,7 @@ interface Reading {
   readonly follows?: () => void
   /** Is called for each live delta. */
   readonly heard?: () => void
-  /** Milliseconds of rest behind each chunk: a slow reader. */
+  /** Milliseconds of rest behind what has arrived: a slow reader. */
   readonly rest?: number
 }
 
@@ -143,7 +143,7 @@ interface Reading {
 const read = (socket: Socket, { follows, heard, rest }: Reading = {}): Promise<Seen> =>
   new Promise((resolve, reject) => {
     const delays: Array<number> = []
-    let [line, said] = ["", ""]
+    let [line, said, resting] = ["", "", false]
     const take = (data: string) => {
       const live = /"delta":"([^"]*)"/.exec(data)?.[1]
       if (live !== undefined && !data.includes("text.ended")) {
@@ -166,8 +166,13 @@ const read = (socket: Socket, { follows, heard, rest }: Reading = {}): Promise<S
         if (each.includes("replay.complete")) follows?.()
         if (each.startsWith("data: ")) take(each.slice(6))
       }
-      if (rest !== undefined) setTimeout(() => socket.resume(), rest).unref()
-      if (rest !== undefined) socket.pause()
+      if (rest === undefined || resting) return
+      resting = true
+      setImmediate(() => socket.pause())
+      setTimeout(() => {
+        resting = false
+        socket.resume()
+      }, rest)
     })
     socket.once("error", reject).once("close", () => reject(new Error("the stream ended early")))
   })
@@ -177,7 +182,7 @@ export interface Load extends Answers {
   readonly readers: number
   /** Readers of each session that join in the middle of its answer. */
   readonly late?: number
-  /** Readers of each session that rest for 200 ms behind each chunk. */
+  /** Readers of each session that rest for 200 ms behind what has arrived. */
   readonly slow?: number
 }
 
@@ -228,30 +233,29 @@ const viaDaybook = async (side: Side, directory: string, run: string, load: Load
       await new Promise<void>((follows) => readers.others.push(follow(side, id, { follows, rest: 200 })))
     }
   }
-  const before = usage(side)
+  const [started, before] = [performance.now(), usage(side)]
   for (const [index, id] of ids.entries()) {
     const body = { id: `msg_stream-${run}-${index}`, prompt: { text: "Go on." } }
     await post(control, side.token, `/sessions/${id}/prompts`, body)
   }
   control.destroy()
-  return { before, readers }
+  return { started, before, readers }
 }
 
 const viaFloor = async (side: Side, { sessions }: Load) => {
-  const before = usage(side)
+  const [started, before] = [performance.now(), usage(side)]
   const readers: Readers = { prompt: [], others: [] }
   for (let n = 0; n < sessions; n++) {
     const socket = await opened(side.port)
     readers.prompt.push(read(socket))
     socket.write(head("", "POST", "/", ""))
   }
-  return { before, readers }
+  return { started, before, readers }
 }
 
 /** Streams so many sessions at once, and waits for all answers; without a run to the floor. */
 const measureOne = async (side: Side, directory: string, load: Load, run?: string): Promise<Result> => {
-  const started = performance.now()
-  const { before, readers } = await (run === undefined ? viaFloor(side, load) : viaDaybook(side, directory, run, load))
+  const { before, readers, started } = await (run === undefined ? viaFloor(side, load) : viaDaybook(side, directory, run, load))
   const prompt = await Promise.all(readers.prompt)
   const longest = performance.now() - started
   const after = usage(side)
