@@ -255,7 +255,9 @@ const viaFloor = async (side: Side, { sessions }: Load) => {
 
 /** Streams so many sessions at once, and waits for all answers; without a run to the floor. */
 const measureOne = async (side: Side, directory: string, load: Load, run?: string): Promise<Result> => {
-  const { before, readers, started } = await (run === undefined ? viaFloor(side, load) : viaDaybook(side, directory, run, load))
+  const { before, readers, started } = await (run === undefined
+    ? viaFloor(side, load)
+    : viaDaybook(side, directory, run, load))
   const prompt = await Promise.all(readers.prompt)
   const longest = performance.now() - started
   const after = usage(side)
