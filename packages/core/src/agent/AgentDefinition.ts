@@ -10,7 +10,6 @@ import {
   decodeParsed,
   expects,
   type Frontmatter,
-  type Issue,
   made,
   name,
   optional,
@@ -198,10 +197,7 @@ export interface NamedDefinition {
 }
 
 /** Parses a file. The name is the file's stem unless the front matter sets one. */
-export const parseAgentFile = (
-  { body, data }: Frontmatter,
-  stem: string
-): Either.Either<NamedDefinition, ReadonlyArray<Issue>> =>
+export const parseAgentFile = ({ body, data }: Frontmatter, stem: string) =>
   Either.flatMap(decodeParsed(FileAgent, data), ({ name: given, ...definition }) =>
     Either.mapBoth(given === undefined ? decodeParsed(name, { ...data, value: stem }) : Either.right(given), {
       onLeft: (issues) =>

@@ -30,10 +30,7 @@ type Pull<A, E> = Effect.Effect<Chunk.Chunk<A>, Option.Option<E>>
  * Appends to a chunk whose last element `awaits` more the chunks that arrive within one turn of the event loop. Other
  * chunks are passed on immediately. Reads at most one chunk ahead.
  */
-export const joined = <A, E>(
-  pull: Pull<A, E>,
-  awaits: (last: A) => boolean
-): Effect.Effect<Pull<A, E>, never, Scope.Scope> =>
+export const joined = <A, E>(pull: Pull<A, E>, awaits: (last: A) => boolean) =>
   Effect.map(Effect.scope, (scope) => {
     let ahead: Fiber.RuntimeFiber<Chunk.Chunk<A>, Option.Option<E>> | undefined
 

@@ -75,11 +75,7 @@ const mediaParts = (
 }
 
 /** An attachment without an expansion. */
-export const givenParts = (
-  file: Pick<FileAttachment, "uri" | "mime" | "name">,
-  at = 0,
-  instead = nothingInstead
-): ReadonlyArray<UserPart> => {
+export const givenParts = (file: Pick<FileAttachment, "uri" | "mime" | "name">, at = 0, instead = nothingInstead) => {
   const name = file.name === undefined || filePart(file).type !== "file" ? undefined : named(file.name, file.mime)
   return shownFile(file, name, at, instead)
 }

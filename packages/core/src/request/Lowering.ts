@@ -119,11 +119,7 @@ const allParts = (message: AssistantMessage, native: boolean, shown: LoweringTar
 }
 
 /** Drops trailing reasoning: providers reject an answer that ends with it. */
-const assistantParts = (
-  message: AssistantMessage,
-  native: boolean,
-  shown: LoweringTarget
-): ReadonlyArray<AssistantPart> => {
+const assistantParts = (message: AssistantMessage, native: boolean, shown: LoweringTarget) => {
   const parts = allParts(message, native, shown)
   return parts.slice(0, parts.findLastIndex(({ type }) => type !== "reasoning") + 1)
 }

@@ -62,11 +62,7 @@ const saving = (message: Message, count: CountTokens | undefined): number =>
 const protectedUserMessages = 2
 
 /** The index from which messages keep their results: the earlier of the two protections. */
-const firstProtected = (
-  messages: ReadonlyArray<Message>,
-  protectTokens: number,
-  count: CountTokens | undefined
-): number => {
+const firstProtected = (messages: ReadonlyArray<Message>, protectTokens: number, count: CountTokens | undefined) => {
   const users = messages.flatMap((message, at) => (message.type === "user" ? [at] : []))
   const byTurns = users.at(-protectedUserMessages) ?? 0
   let [bySize, tokens] = [messages.length, 0]

@@ -7,7 +7,6 @@ import { Effect, Struct } from "effect"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message, Session } from "@daybook/log/domain/Message"
 import type { ModelRef, Wishes } from "@daybook/log/domain/Values"
-import type { Draft } from "@daybook/log/events/SessionEvents"
 import type { LogUnavailable, OwnerToken } from "@daybook/log/log/EventLog"
 import type { CompactionRequest } from "../compaction/Plan.ts"
 import type { Epoch } from "../context/ContextEpoch.ts"
@@ -30,11 +29,7 @@ const keptFrames = 64
 export const makeRequestFrames = () => {
   const kept = new Map<SessionID, { readonly hash: string; readonly frame: RequestFrame }>()
   /** The event for this request's frame; empty when the previous request had the same frame and baseline. */
-  return (
-    { frame: stored, id }: Pick<Session, "frame" | "id">,
-    frame: RequestFrame,
-    epoch: Epoch
-  ): ReadonlyArray<Draft> => {
+  return ({ frame: stored, id }: Pick<Session, "frame" | "id">, frame: RequestFrame, epoch: Epoch) => {
     const hash = hashOf(frame)
     const before = kept.get(id)
     putNewest(kept, id, { hash, frame }, keptFrames)
@@ -94,10 +89,7 @@ export const make = Effect.gen(function* () {
   const hooks = yield* HostRequests
   const host = yield* HostTools
 
-  const resolve = (
-    ref: ModelRef | undefined,
-    settings: RequestSettings
-  ): Effect.Effect<ResolvedModel, ModelResolutionError> =>
+  const resolve = (ref: ModelRef | undefined, settings: RequestSettings) =>
     isEmpty(settings) ? models.resolve(ref) : models.resolve(ref, settings)
 
   const prepare = spanned(

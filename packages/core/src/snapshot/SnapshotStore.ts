@@ -9,7 +9,7 @@ import { existsSync } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import type { Readable } from "node:stream"
-import { Duration, Effect, type Scope } from "effect"
+import { Duration, Effect } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { type Candidates, candidates, pathsIn, taggedIn, type WorkTree } from "./Candidates.ts"
 import { type Change, changesIn, type Pair } from "./Change.ts"
@@ -64,9 +64,7 @@ const lineOf = async (take: Take): Promise<string> => {
 }
 
 /** A reader of contents by their ids, until the scope closes. It takes one id at a time. */
-const open = (
-  store: string
-): Effect.Effect<(id: string) => Effect.Effect<Buffer, SnapshotUnavailable>, SnapshotUnavailable, Scope.Scope> =>
+const open = (store: string) =>
   Effect.gen(function* () {
     const child = yield* Effect.acquireRelease(
       Effect.suspend(() => {

@@ -216,10 +216,7 @@ const readable = (sql: SqlClient.SqlClient, data: string): Statement.Fragment =>
   sql.literal(`e.position, ${idColumn(sql)}, s.session_id, e.seq, t.name AS type, e.created, ${data}, e.checksum`)
 
 /** Selects whole rows for `toEvent`. `rest` follows the joined tables `e`, `s` (its session) and `t` (its type). */
-export const selectEvents = (
-  sql: SqlClient.SqlClient,
-  rest: Statement.Fragment
-): Effect.Effect<ReadonlyArray<Raw>, SqlError.SqlError> =>
+export const selectEvents = (sql: SqlClient.SqlClient, rest: Statement.Fragment) =>
   sql<Raw>`SELECT ${readable(sql, "e.data")} FROM ${sql.literal(joined)} ${rest}`
 
 /** Selects the rows of a table `i` with the events that they refer to, which `toEvent` reads. Without an event, `data` is null. */

@@ -82,11 +82,7 @@ export const insertRows = <Row = never>(
 type Shape = { readonly set: ReadonlyArray<string>; readonly add: ReadonlyArray<string> }
 
 /** `cost = cost + ? + ?`: one sum per column, its amounts in order. */
-const sums = (
-  add: ReadonlyArray<string>,
-  current: (column: string) => string,
-  amount: (index: number) => string
-): ReadonlyArray<string> =>
+const sums = (add: ReadonlyArray<string>, current: (column: string) => string, amount: (index: number) => string) =>
   Arr.dedupe(add).map((name) => {
     const amounts = add.flatMap((other, index) => (other === name ? [amount(index)] : []))
     return `${name} = ${[current(name), ...amounts].join(" + ")}`

@@ -83,11 +83,7 @@ const applyBroken = (text: string, known: ReadonlyArray<string>, add: Add): void
   }
 }
 
-const search = (
-  text: string,
-  scan: SecretScan.SecretScan,
-  known: ReadonlyArray<string>
-): ReadonlyArray<SecretMatch> => {
+const search = (text: string, scan: SecretScan.SecretScan, known: ReadonlyArray<string>) => {
   const found: Array<SecretMatch> = []
   const add: Add = (start, end, kind, from) => void found.push({ start, end, kind, from })
   const breaks = apply(scan, text, add) || known.length > 0

@@ -234,11 +234,7 @@ export const findSession = Effect.fnUntraced(function* (
 })
 
 /** The session that the request names; fails if it does not exist. */
-export const getSession = (
-  endpoint: Endpoint,
-  runtime: DrainedBackend,
-  request: Target
-): Effect.Effect<Session, Refused> =>
+export const getSession = (endpoint: Endpoint, runtime: DrainedBackend, request: Target) =>
   Effect.filterOrFail(
     findSession(endpoint, runtime, request),
     (session) => session !== undefined,
