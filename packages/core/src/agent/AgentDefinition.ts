@@ -243,21 +243,11 @@ export const userAgent = ({ definition, name: agentName }: NamedDefinition): Age
     definition
   )
 
-/** A project's agent, with the settings that were ignored. */
-export interface Restricted {
-  readonly agent: Agent
-  readonly ignored: ReadonlyArray<string>
-}
-
 /**
  * A project's agent: never more permissive than `from`, the user's agent for such work. Its rules follow that agent's
  * rules, without the allowing ones. The denials are repeated at the end, so that an `ask` weakens none of them.
  */
-export const projectAgent = (
-  from: Agent,
-  { definition, name: agentName }: NamedDefinition,
-  maximumTurns: number
-): Restricted => {
+export const projectAgent = (from: Agent, { definition, name: agentName }: NamedDefinition, maximumTurns: number) => {
   const { bash, permissions = [], settings, turn_limit: turns, ...rest } = definition
   const restricting = permissions.filter(({ verdict }) => verdict !== "allow")
   const { body, headers, ...plain } = settings ?? {}

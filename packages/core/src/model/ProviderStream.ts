@@ -271,11 +271,7 @@ const withWords = (fault: StreamFault, words: string): StreamFault => ({
  * The pause before the next attempt, after `count` attempts: the provider's delay, else exponential backoff with
  * jitter. Fails with the fault, and the requested delay in its message, when the policy allows no further attempt.
  */
-export const pauseBefore = Effect.fnUntraced(function* (
-  { retry }: ModelPolicy,
-  fault: StreamFault,
-  count: number
-): Effect.fn.Return<Pause, StreamFault> {
+export const pauseBefore = Effect.fnUntraced(function* ({ retry }: ModelPolicy, fault: StreamFault, count: number) {
   const asked = yield* askedWait(fault.failure)
   const times = timesOf(retry, fault.failure)
   if (retry === undefined || count > times || !fault.failure.retryable) {

@@ -143,9 +143,7 @@ const assembleKept = (sessionID: SessionID, { assembled, events, tables }: Kept)
 }
 
 /** Builds a history with the given cache limits. */
-export const makeBounded = Effect.fnUntraced(function* (
-  bounds: Bounds
-): Effect.fn.Return<History, never, EventLog | SessionStore> {
+export const makeBounded = Effect.fnUntraced(function* (bounds: Bounds) {
   const log = yield* EventLog
   const store = yield* SessionStore
   const kept = new Map<string, Kept>()

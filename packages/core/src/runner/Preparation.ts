@@ -7,11 +7,11 @@ import { Effect, Struct } from "effect"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message, Session } from "@daybook/log/domain/Message"
 import type { ModelRef, Wishes } from "@daybook/log/domain/Values"
-import type { LogUnavailable, OwnerToken } from "@daybook/log/log/EventLog"
+import type { OwnerToken } from "@daybook/log/log/EventLog"
 import type { CompactionRequest } from "../compaction/Plan.ts"
 import type { Epoch } from "../context/ContextEpoch.ts"
 import type { Agent, RequestSettings } from "../domain/Agent.ts"
-import { type ModelInfo, type ModelResolutionError, ModelResolver, type ResolvedModel } from "../model/ModelResolver.ts"
+import { type ModelInfo, ModelResolver, type ResolvedModel } from "../model/ModelResolver.ts"
 import { HostRequests } from "../request/HostRequests.ts"
 import { assemble, type AssembledRequest, systemTexts } from "../request/Request.ts"
 import { framed, hashOf, type RequestFrame } from "../request/RequestFrame.ts"
@@ -94,9 +94,7 @@ export const make = Effect.gen(function* () {
 
   const prepare = spanned(
     "Preparation.prepare",
-    Effect.fnUntraced(function* (
-      input: PreparationInput
-    ): Effect.fn.Return<Prepared, ModelResolutionError | LogUnavailable> {
+    Effect.fnUntraced(function* (input: PreparationInput) {
       const { agent, baseline, baselineSeq, info, messages, output, session, wishes } = input
       const { settings, system } = yield* hooks.onRequest(
         { system: systemTexts(agent, info.ref, session.instructions, baseline), settings: agent.settings ?? {} },

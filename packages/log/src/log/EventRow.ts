@@ -336,24 +336,15 @@ export const toEvent = (raw: Raw): Option.Option<Either.Either<SessionEvent, Eve
     found instanceof EventUnreadable ? Either.left(found) : Either.right(found)
   )
 
-/** A decoded page: its events without unknown types, up to the first unreadable row. */
-export interface DecodedPage {
-  readonly events: ReadonlyArray<SessionEvent>
-  /** Rows before the unreadable one; all rows if there is none. */
-  readonly rows: number
-  readonly stopped: EventUnreadable | undefined
-}
-
-/** Decodes a page's rows, up to the first unreadable one. */
-export const toEvents = (rows: ReadonlyArray<Raw>): DecodedPage => {
+/** Decodes a page's rows, without unknown types, up to the first unreadable one, which is `stopped`. */
+export const toEvents = (rows: ReadonlyArray<Raw>) => {
   const events: Array<SessionEvent> = []
-  for (const [index, row] of rows.entries()) {
+  for (const row of rows) {
     const event = verifyRow(row)
-    if (event === undefined) continue
-    if (event instanceof EventUnreadable) return { events, rows: index, stopped: event }
-    events.push(event)
+    if (event instanceof EventUnreadable) return { events, stopped: event }
+    if (event !== undefined) events.push(event)
   }
-  return { events, rows: rows.length, stopped: undefined }
+  return { events, stopped: undefined }
 }
 
 /** Refuses an operation that only a database in a file supports. */

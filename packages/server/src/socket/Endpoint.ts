@@ -4,7 +4,6 @@
  */
 import { Cause, Deferred, Effect, FiberId, FiberSet, type Scope } from "effect"
 import { type Address, addressKey } from "@daybook/log/domain/Address"
-import type { Session } from "@daybook/log/domain/Message"
 import type { RunID } from "@daybook/transcript/row/Rows"
 import type { Asks } from "../shared/Asks.ts"
 import type { Admissions } from "./Admission.ts"
@@ -226,7 +225,7 @@ export const findSession = Effect.fnUntraced(function* (
   { subject }: Endpoint,
   { backend }: DrainedBackend,
   request: Target
-): Effect.fn.Return<Session | undefined, Refused> {
+) {
   const address = yield* addressIn(subject, request)
   const session = yield* find(backend, subject, address)
   if (session === undefined) yield* checkSpaceOwner(subject, request.shared)
