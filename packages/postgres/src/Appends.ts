@@ -13,7 +13,6 @@ import { type Requests, type Result, type Suspects, unanswered } from "@daybook/
 import type { NewEvent } from "@daybook/log/log/EventRow"
 import { incarnationOf } from "@daybook/log/log/Heads"
 import * as SqlHook from "@daybook/log/log/SqlHook"
-import type { SessionKeys } from "@daybook/log/projection/SqlTables"
 import { reasonOf } from "@daybook/log/storage/Transaction"
 import { numbered } from "@daybook/log/storage/Dialect"
 import { Array as Arr, Clock, Effect, Exit, Schedule } from "effect"
@@ -104,8 +103,7 @@ const place = ({ idAt }: Target, { heads: before, numbers: given }: State, reque
   return { answers, events, rows, heads, moved, numbers: { position, session: last } }
 }
 
-const keysOf = (heads: ReadonlyMap<string, HeadRow>): SessionKeys =>
-  new Map([...heads].map(([id, { session }]) => [id, session]))
+const keysOf = (heads: ReadonlyMap<string, HeadRow>) => new Map([...heads].map(([id, { session }]) => [id, session]))
 
 /** The queries of the hooks of requests that were not refused. Throws `HookFailed`, or a defect, when one refuses. */
 const hooksOf = (requests: Requests, answers: ReadonlyArray<Result>) =>

@@ -40,8 +40,7 @@ export const placeholder = (part: ToolPart): string => {
 }
 
 /** Whether this part is shown as a placeholder when results up to `through` are pruned. */
-export const isPruned = (message: Message, part: ToolPart, through: number): boolean =>
-  message.seq <= through && prunable(part)
+export const isPruned = (message: Message, part: ToolPart, through: number) => message.seq <= through && prunable(part)
 
 const toolParts = (message: Message): ReadonlyArray<ToolPart> =>
   message.type === "assistant" ? message.content.filter((part): part is ToolPart => part.type === "tool") : []

@@ -139,8 +139,7 @@ const kindHashOf = ({ session_id, type }: Checked): number => {
 }
 
 /** Returns the checksum of a whole row. A change of one column always changes it. */
-export const checksumOf = (row: Checked): number =>
-  sumOf(rowHash(kindHashOf(row), row.seq, row.created, row.id), row.data)
+export const checksumOf = (row: Checked) => sumOf(rowHash(kindHashOf(row), row.seq, row.created, row.id), row.data)
 
 export interface EventRow {
   readonly position: number
@@ -233,8 +232,7 @@ export const sessionKey = (sql: SqlClient.SqlClient, sessionID: string): Stateme
   sql`(SELECT session FROM event_sequence WHERE session_id = ${sessionID})`
 
 /** The events of the session with an id, in a statement on `e`. */
-export const ofSession = (sql: SqlClient.SqlClient, sessionID: string): Statement.Fragment =>
-  sql`e.session = ${sessionKey(sql, sessionID)}`
+export const ofSession = (sql: SqlClient.SqlClient, sessionID: string) => sql`e.session = ${sessionKey(sql, sessionID)}`
 
 type Raw = Readonly<Record<string, unknown>>
 

@@ -46,8 +46,7 @@ export type SessionKeys = ReadonlyMap<string, number>
 const storedName = (table: TableName, column: string): string =>
   table !== "session" && column === "session_id" ? "session" : column
 
-export const columnsOf = (table: TableName): ReadonlyArray<string> =>
-  tables[table].columns.map((column) => storedName(table, column))
+export const columnsOf = (table: TableName) => tables[table].columns.map((column) => storedName(table, column))
 
 const stored = (row: AnyRow, keys: SessionKeys): AnyRow => ({
   ...row,

@@ -253,14 +253,11 @@ export const eventsOf = ({ inputs, messages, parts }: Omit<MessageRows, "events"
 const readable = <A>(sessionID: string, messageID: string, decoded: Either.Either<A, string>) =>
   Either.mapLeft(decoded, (details) => new MessageUnreadable({ sessionID, messageID, details }))
 
-export const sessionOf = (row: SessionRow): Either.Either<Session, MessageUnreadable> =>
-  readable(row.id, "", toSession(row))
+export const sessionOf = (row: SessionRow) => readable(row.id, "", toSession(row))
 
-export const sessionsOf = (rows: ReadonlyArray<SessionRow>): Either.Either<ReadonlyArray<Session>, MessageUnreadable> =>
-  Either.all(rows.map(sessionOf))
+export const sessionsOf = (rows: ReadonlyArray<SessionRow>) => Either.all(rows.map(sessionOf))
 
-export const inputOf = (row: InputRow, events: EventsBySeq): Either.Either<Input, MessageUnreadable> =>
-  readable(row.session_id, row.id, toInput(row, events))
+export const inputOf = (row: InputRow, events: EventsBySeq) => readable(row.session_id, row.id, toInput(row, events))
 
 export interface MessageRows {
   readonly messages: ReadonlyArray<MessageRow>

@@ -16,8 +16,7 @@ import { selectBySeq } from "./Content.ts"
 const parse = Schema.decodeUnknownSync(Schema.parseJson(HistoryPath.Ranges))
 
 /** The path in a session's row. Only the fold writes it, so another text is a broken invariant. */
-export const pathOf = (text: string | null | undefined): HistoryPath.HistoryPath =>
-  typeof text === "string" ? parse(text) : HistoryPath.linear
+export const pathOf = (text: string | null | undefined) => (typeof text === "string" ? parse(text) : HistoryPath.linear)
 
 export interface Move {
   readonly seq: number

@@ -45,8 +45,7 @@ const outsidePublic = (text: string, add: Add): Add => {
   }
 }
 
-const apply = (scan: SecretScan.SecretScan, text: string, add: Add): boolean =>
-  scan.find(text, outsidePublic(text, add))
+const apply = (scan: SecretScan.SecretScan, text: string, add: Add) => scan.find(text, outsidePublic(text, add))
 
 const applyKnown = (known: ReadonlyArray<string>, text: string, add: Add): void => {
   for (const secret of known) {
@@ -133,8 +132,7 @@ export const redactSecrets = (text: string, known: ReadonlyArray<string> = []): 
 }
 
 /** Whether a finished text still contains a token, a private key or a known value. */
-export const leaks = (text: string, known: ReadonlyArray<string>): boolean =>
-  search(text, scans.certain, known).length > 0
+export const leaks = (text: string, known: ReadonlyArray<string>) => search(text, scans.certain, known).length > 0
 
 export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [key: string]: Json }
 

@@ -132,8 +132,7 @@ const broken = new Refused({ code: "EIO", message: "an internal error ended the 
 export const makeClient = (connection: Connection): Effect.Effect<Client, never, Scope.Scope> =>
   Effect.map(FiberSet.make<void>(), (answers) => ({ connection, answers, follows: new Map(), requests: 0 }))
 
-export const write = ({ connection }: Client, frame: Wire.Frame): Effect.Effect<void, ConnectionClosed> =>
-  connection.write(Wire.encodeFrame(frame))
+export const write = ({ connection }: Client, frame: Wire.Frame) => connection.write(Wire.encodeFrame(frame))
 
 export const refuse = (
   client: Client,
