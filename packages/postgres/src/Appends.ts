@@ -13,7 +13,6 @@ import { type Requests, type Result, type Suspects, unanswered } from "@daybook/
 import type { NewEvent } from "@daybook/log/log/EventRow"
 import { incarnationOf } from "@daybook/log/log/Heads"
 import * as SqlHook from "@daybook/log/log/SqlHook"
-import type { SessionKeys } from "@daybook/log/projection/SqlTables"
 import { reasonOf } from "@daybook/log/storage/Transaction"
 import { numbered } from "@daybook/log/storage/Dialect"
 import { Array as Arr, Clock, Effect, Exit, Schedule } from "effect"
@@ -104,8 +103,7 @@ const place = ({ idAt }: Target, { heads: before, numbers: given }: State, reque
   return { answers, events, rows, heads, moved, numbers: { position, session: last } }
 }
 
-const keysOf = (heads: ReadonlyMap<string, HeadRow>): SessionKeys =>
-  new Map([...heads].map(([id, { session }]) => [id, session]))
+const keysOf = (heads: ReadonlyMap<string, HeadRow>) => new Map([...heads].map(([id, { session }]) => [id, session]))
 
 /** The queries of the hooks of requests that were not refused. Throws `HookFailed`, or a defect, when one refuses. */
 const hooksOf = (requests: Requests, answers: ReadonlyArray<Result>) =>
@@ -138,11 +136,7 @@ const sendAll = async (
  * Writes all requests, in order, then checks hooks. A request with a stale `expectedSeq` or a stale owner gets its error
  * and writes nothing. Throws what refuses any of the others, and what fails.
  */
-const writeAll = async (
-  target: Target,
-  transaction: Transaction,
-  requests: Requests
-): Promise<ReadonlyArray<Result>> => {
+const writeAll = async (target: Target, transaction: Transaction, requests: Requests) => {
   const placed = place(target, transaction.state, requests)
   const { answers, events, heads, moved, numbers, rows } = placed
   if (!Arr.isNonEmptyReadonlyArray(events)) return answers
@@ -183,11 +177,7 @@ const inSavepoint = async <A>(target: Target, transaction: Transaction, work: ()
 }
 
 /** Writes the requests except the refused ones, which are found by halves. Throws if the database fails. */
-const writeApart = async (
-  target: Target,
-  transaction: Transaction,
-  requests: Requests
-): Promise<ReadonlyArray<Result>> => {
+const writeApart = async (target: Target, transaction: Transaction, requests: Requests) => {
   try {
     return await inSavepoint(target, transaction, () => writeAll(target, transaction, requests))
   } catch (thrown) {
@@ -197,23 +187,14 @@ const writeApart = async (
   }
 }
 
-const writeHalves = async (
-  target: Target,
-  transaction: Transaction,
-  requests: Requests
-): Promise<ReadonlyArray<Result>> => {
+const writeHalves = async (target: Target, transaction: Transaction, requests: Requests) => {
   const results: Array<Result> = []
   for (const half of LogAppends.halves(requests)) results.push(...(await writeApart(target, transaction, half)))
   return results
 }
 
 /** Writes the suspects after the others, each separately, and returns the results in request order. */
-const writeSplit = async (
-  target: Target,
-  transaction: Transaction,
-  requests: Requests,
-  suspects: Suspects
-): Promise<ReadonlyArray<Result>> => {
+const writeSplit = async (target: Target, transaction: Transaction, requests: Requests, suspects: Suspects) => {
   const [trusted, suspected] = Arr.partition(requests, ({ sessionID }) => suspects.has(sessionID))
   const found = new Map<LogAppends.Request, Result>()
   for (const group of [trusted, ...suspected.map((request) => [request])]) {
@@ -307,10 +288,7 @@ const doubtPatience = Schedule.upTo(pauses, "30 seconds")
 const live = Clock.make()
 
 /** Finds out whether a commit took place. */
-const resolve = (
-  target: Target,
-  { number, results }: Doubt
-): Effect.Effect<ReadonlyArray<Result> | undefined, unknown> =>
+const resolve = (target: Target, { number, results }: Doubt) =>
   Effect.tryPromise({
     try: async () => {
       const [answer] = await target.line.send([Events.settled(target.writer)])
@@ -323,11 +301,7 @@ const resolve = (
   )
 
 /** Writes the requests once, and resolves the doubt of a broken connection: what did not take place failed as away. */
-const attempt = (
-  target: Target,
-  suspects: Suspects,
-  requests: Requests
-): Effect.Effect<ReadonlyArray<Result>, SqlError.SqlError> =>
+const attempt = (target: Target, suspects: Suspects, requests: Requests) =>
   Effect.tryPromise({ try: () => commitNow(target, suspects, requests), catch: (thrown) => thrown }).pipe(
     Effect.catchIf(
       (thrown) => thrown instanceof Doubt,

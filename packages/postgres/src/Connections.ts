@@ -3,7 +3,6 @@
  * of a commit together. Values of rows are those of SQLite: numbers, texts, and 1 or 0 for a condition. Spec: PG-10,
  * PG-11 in specs/postgres.md.
  */
-import type * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlError from "@effect/sql/SqlError"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { Effect, Redacted, type Scope } from "effect"
@@ -58,9 +57,7 @@ const optionsOf = ({ schema, url }: Settings): Pg.ClientConfig => {
 const failed = (cause: unknown) => new SqlError.SqlError({ cause, message: "Failed to execute statement" })
 
 /** The pool, as a client of `@effect/sql`. Fails if the database does not answer. */
-export const pool = (
-  settings: Settings
-): Effect.Effect<PgClient.PgClient, SqlError.SqlError, Scope.Scope | Reactivity.Reactivity> =>
+export const pool = (settings: Settings) =>
   PgClient.fromPool({
     acquire: Effect.acquireRelease(
       Effect.tryPromise({

@@ -10,7 +10,6 @@ import {
   decodeParsed,
   expects,
   type Frontmatter,
-  type Issue,
   made,
   name,
   optional,
@@ -198,10 +197,7 @@ export interface NamedDefinition {
 }
 
 /** Parses a file. The name is the file's stem unless the front matter sets one. */
-export const parseAgentFile = (
-  { body, data }: Frontmatter,
-  stem: string
-): Either.Either<NamedDefinition, ReadonlyArray<Issue>> =>
+export const parseAgentFile = ({ body, data }: Frontmatter, stem: string) =>
   Either.flatMap(decodeParsed(FileAgent, data), ({ name: given, ...definition }) =>
     Either.mapBoth(given === undefined ? decodeParsed(name, { ...data, value: stem }) : Either.right(given), {
       onLeft: (issues) =>
@@ -247,21 +243,11 @@ export const userAgent = ({ definition, name: agentName }: NamedDefinition): Age
     definition
   )
 
-/** A project's agent, with the settings that were ignored. */
-export interface Restricted {
-  readonly agent: Agent
-  readonly ignored: ReadonlyArray<string>
-}
-
 /**
  * A project's agent: never more permissive than `from`, the user's agent for such work. Its rules follow that agent's
  * rules, without the allowing ones. The denials are repeated at the end, so that an `ask` weakens none of them.
  */
-export const projectAgent = (
-  from: Agent,
-  { definition, name: agentName }: NamedDefinition,
-  maximumTurns: number
-): Restricted => {
+export const projectAgent = (from: Agent, { definition, name: agentName }: NamedDefinition, maximumTurns: number) => {
   const { bash, permissions = [], settings, turn_limit: turns, ...rest } = definition
   const restricting = permissions.filter(({ verdict }) => verdict !== "allow")
   const { body, headers, ...plain } = settings ?? {}

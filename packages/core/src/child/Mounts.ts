@@ -63,11 +63,7 @@ const removed = "//deleted"
  * File systems that the sandbox made itself are private. A mount brings the host's mounts below it. A read-only file outside of
  * the writable folders may have been replaced meanwhile, for example by an upgrade of the system: the sandbox has the older one.
  */
-export const strayIn = (
-  table: ReadonlyArray<Line>,
-  host: ReadonlyArray<Line>,
-  meant: ReadonlyArray<Meant>
-): string | undefined => {
+export const strayIn = (table: ReadonlyArray<Line>, host: ReadonlyArray<Line>, meant: ReadonlyArray<Meant>) => {
   const devices = new Set(host.map(({ device }) => device))
   /** By mount, whether it has to be read-only. */
   const allowed = new Map<string, boolean>()

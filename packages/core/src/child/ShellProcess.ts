@@ -7,7 +7,7 @@ import { type ChildProcessByStdio, spawn } from "node:child_process"
 import { accessSync, constants, existsSync, statSync } from "node:fs"
 import { PassThrough, type Readable } from "node:stream"
 import * as NodeStream from "@effect/platform-node/NodeStream"
-import { Context, Deferred, Effect, type Scope, Stream } from "effect"
+import { Context, Deferred, Effect, Stream } from "effect"
 import * as EventLoop from "@daybook/log/support/EventLoop"
 import { ToolFailure } from "../domain/ToolError.ts"
 import { codeOf } from "@daybook/log/support/SystemError"
@@ -188,9 +188,7 @@ const start = ({ command, cwd, env, prefix = [] }: Command, exit: Deferred.Defer
   })
 
 /** Starts a command with a closed standard input. */
-export const runShell = Effect.fn("ShellProcess.run")(function* (
-  options: Command
-): Effect.fn.Return<ShellProcess, ToolFailure, Scope.Scope> {
+export const runShell = Effect.fn("ShellProcess.run")(function* (options: Command) {
   const exit = yield* Deferred.make<Exit>()
   const ended = yield* Deferred.make<void>()
   const endOnce = (pid: number) =>

@@ -14,7 +14,7 @@
  * Callers of `run` wait for an execution: one drain, and those that follow a success within it. Every transition is
  * one synchronous step, so no interruption and no other fiber can come between.
  */
-import { Cause, Deferred, Effect, Exit, type Fiber, FiberId, Runtime, type Scheduler, type Scope } from "effect"
+import { Cause, Deferred, Effect, Exit, type Fiber, FiberId, Runtime, type Scheduler } from "effect"
 import * as EventLoop from "@daybook/log/support/EventLoop"
 import { RunInterrupted } from "../domain/RunFailure.ts"
 
@@ -142,12 +142,7 @@ const settle = <Key, A, E>(state: State<Key, A, E>, key: Key, entry: Entry<A, E>
 }
 
 /** Completes the execution; a failure without waiters is reported instead (EX-5, EX-17). */
-const conclude = <Key, A, E>(
-  state: State<Key, A, E>,
-  key: Key,
-  execution: Execution<A, E>,
-  exit: Exit.Exit<A, E>
-): void => {
+const conclude = <Key, A, E>(state: State<Key, A, E>, key: Key, execution: Execution<A, E>, exit: Exit.Exit<A, E>) => {
   if (Exit.isSuccess(exit)) return Deferred.unsafeDone(execution.done, exit)
   if (Cause.isInterruptedOnly(exit.cause)) return cancel(key, execution)
   // Interruptions beside a failure are dropped: a waiter would take them for its own fiber's.
@@ -264,9 +259,7 @@ const operations = <Key, A, E>(state: State<Key, A, E>): RunCoordinator<Key, A, 
  * Drains run in the context of `make`, never in the caller's: a wake inside a transaction or a span must not include
  * the drain in it (EX-11).
  */
-export const make = <Key, A, E>(
-  options: Options<Key, A, E>
-): Effect.Effect<RunCoordinator<Key, A, E>, never, Scope.Scope> =>
+export const make = <Key, A, E>(options: Options<Key, A, E>) =>
   Effect.gen(function* () {
     const fork = Runtime.runFork(yield* Effect.runtime<never>())
     const scheduler = yield* EventLoop.current

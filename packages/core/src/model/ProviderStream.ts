@@ -30,10 +30,7 @@ type Pull<A, E> = Effect.Effect<Chunk.Chunk<A>, Option.Option<E>>
  * Appends to a chunk whose last element `awaits` more the chunks that arrive within one turn of the event loop. Other
  * chunks are passed on immediately. Reads at most one chunk ahead.
  */
-export const joined = <A, E>(
-  pull: Pull<A, E>,
-  awaits: (last: A) => boolean
-): Effect.Effect<Pull<A, E>, never, Scope.Scope> =>
+export const joined = <A, E>(pull: Pull<A, E>, awaits: (last: A) => boolean) =>
   Effect.map(Effect.scope, (scope) => {
     let ahead: Fiber.RuntimeFiber<Chunk.Chunk<A>, Option.Option<E>> | undefined
 
@@ -274,11 +271,7 @@ const withWords = (fault: StreamFault, words: string): StreamFault => ({
  * The pause before the next attempt, after `count` attempts: the provider's delay, else exponential backoff with
  * jitter. Fails with the fault, and the requested delay in its message, when the policy allows no further attempt.
  */
-export const pauseBefore = Effect.fnUntraced(function* (
-  { retry }: ModelPolicy,
-  fault: StreamFault,
-  count: number
-): Effect.fn.Return<Pause, StreamFault> {
+export const pauseBefore = Effect.fnUntraced(function* ({ retry }: ModelPolicy, fault: StreamFault, count: number) {
   const asked = yield* askedWait(fault.failure)
   const times = timesOf(retry, fault.failure)
   if (retry === undefined || count > times || !fault.failure.retryable) {

@@ -8,8 +8,7 @@ import type { Price, ProviderMetadata, Tokens } from "@daybook/log/domain/Values
 import type { ModelInfo, Pricing } from "./ModelResolver.ts"
 
 /** An invalid count is treated as unknown: 0. */
-const counted = (value: unknown): number =>
-  Predicate.isNumber(value) && Number.isFinite(value) && value > 0 ? value : 0
+const counted = (value: unknown) => (Predicate.isNumber(value) && Number.isFinite(value) && value > 0 ? value : 0)
 
 /** Tokens written to the provider's cache, in the form of `@daybook/models` or of Anthropic's library. */
 const cacheWritten = ({ anthropic, daybook }: ProviderMetadata): number => {

@@ -117,10 +117,7 @@ export interface ResourceState {
 }
 
 /** Logs a failure to read or write approvals; it never fails the call (PM-5). */
-export const withoutFault = <A>(
-  effect: Effect.Effect<A, PermissionStoreError>,
-  instead: NoInfer<A>
-): Effect.Effect<A> =>
+export const withoutFault = <A>(effect: Effect.Effect<A, PermissionStoreError>, instead: NoInfer<A>) =>
   Effect.catchAll(effect, (error) => Effect.as(Effect.logWarning(error.message, error.cause), instead))
 
 /** Permissions that a rule allows only in a trusted project. */
@@ -140,11 +137,7 @@ const verdictOn = (request: Authorization, resource: string, saved: ReadonlyArra
 }
 
 /** The approvals that allow a resource: the first that does so alone, or else a minimal set that does so together. */
-const allowing = (
-  request: Authorization,
-  resource: string,
-  approvals: ReadonlyArray<ValidApproval>
-): ReadonlyArray<ValidApproval> => {
+const allowing = (request: Authorization, resource: string, approvals: ReadonlyArray<ValidApproval>) => {
   const allow = (some: ReadonlyArray<ValidApproval>) => verdictOn(request, resource, some) === "allow"
   if (!allow(approvals)) return []
   const one = approvals.find((each) => allow([each]))

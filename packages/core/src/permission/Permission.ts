@@ -179,11 +179,7 @@ const changedSince =
   "The tool, its server or its shell changed after a person answered for it: this definition is not the one that was approved."
 
 /** Whether the patterns, once saved, would allow the call. */
-const covers = (
-  { request, resources }: CallQuestion,
-  { approvals }: ResourceState,
-  patterns: ReadonlyArray<string>
-): boolean =>
+const covers = ({ request, resources }: CallQuestion, { approvals }: ResourceState, patterns: ReadonlyArray<string>) =>
   judgeByApprovals(request, resources, [...approvals, ...patterns.map((pattern) => approvalOf(request, pattern))]).open
     .length === 0
 

@@ -15,8 +15,7 @@ const dictionaryChars = 8_192
 
 const locked = /\/Encrypt\s*(?:\d+\s+\d+\s+R|<<)/g
 
-const latin1 = (bytes: Uint8Array): string =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1")
+const latin1 = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1")
 
 /** Whether bytes are meant as a PDF document. */
 const isPdf = (bytes: Uint8Array): boolean => latin1(bytes.subarray(0, headerBytes)).includes("%PDF-")

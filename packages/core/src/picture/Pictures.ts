@@ -287,9 +287,6 @@ export class Pictures extends Context.Reference<Pictures>()("@daybook/core/Pictu
 
 type File = Extract<ToolContent, { type: "file" }>
 
-/** The content, and whether it consists only of media that cannot be shown. */
-type FittedContent = { readonly content: ReadonlyArray<ToolContent>; readonly nothing: boolean }
-
 /** The first bytes, enough to detect the format. */
 const beginning = /^data:[^,]*;base64,(.{0,512})/s
 
@@ -355,7 +352,7 @@ const fitItem = (pictures: PictureFitter, item: ToolContent) => {
 export const fitContent = Effect.fn("PictureContent.fit")(function* (
   pictures: PictureFitter,
   content: ReadonlyArray<ToolContent>
-): Effect.fn.Return<FittedContent> {
+) {
   if (!content.some((item) => item.type === "file" && (isPicture(item) || isDocument(item)))) {
     return { content, nothing: false }
   }

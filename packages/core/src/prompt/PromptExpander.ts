@@ -188,12 +188,7 @@ const attachmentName = ({ name, uri }: FileAttachment, index: number): string =>
   return last === "" ? `attachment ${index + 1}` : last.slice(0, 300)
 }
 
-const attachmentParts = (
-  gathering: Gathering,
-  reader: ResourceReader["Type"],
-  file: FileAttachment,
-  index: number
-): Effect.Effect<ReadonlyArray<Gathered>, ToolFailure> => {
+const attachmentParts = (gathering: Gathering, reader: ResourceReader["Type"], file: FileAttachment, index: number) => {
   const { uri } = file
   const name = attachmentName(file, index)
   const one = Effect.map((part: Gathered) => [part])

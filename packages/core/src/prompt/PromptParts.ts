@@ -21,8 +21,7 @@ let tag: RegExp | undefined
 /** Compiled on first use, because it takes longer than the start of a reading verb may. */
 const tagPattern = () => (tag ??= new RegExp(String.raw`<(?=[\s\p{Cf}]{0,4}/?[\s\p{Cf}]{0,4}(?:${spelled}))`, "giu"))
 
-export const unprivileged = (text: string): string =>
-  text.includes("<") ? text.replaceAll(tagPattern(), "&lt;") : text
+export const unprivileged = (text: string) => (text.includes("<") ? text.replaceAll(tagPattern(), "&lt;") : text)
 
 /** Escapes a value for an attribute: it cannot end the attribute or the line. */
 const attribute = (value: string): string =>
@@ -75,11 +74,7 @@ const mediaParts = (
 }
 
 /** An attachment without an expansion. */
-export const givenParts = (
-  file: Pick<FileAttachment, "uri" | "mime" | "name">,
-  at = 0,
-  instead = nothingInstead
-): ReadonlyArray<UserPart> => {
+export const givenParts = (file: Pick<FileAttachment, "uri" | "mime" | "name">, at = 0, instead = nothingInstead) => {
   const name = file.name === undefined || filePart(file).type !== "file" ? undefined : named(file.name, file.mime)
   return shownFile(file, name, at, instead)
 }

@@ -65,8 +65,7 @@ const plainResult = (part: ToolPart, instead: Instead): string => {
 }
 
 /** A result's text with the runtime's tags escaped (LM-30). */
-const resultText = (part: ToolPart, instead: Instead): string =>
-  instead.whole ?? unprivileged(plainResult(part, instead))
+const resultText = (part: ToolPart, instead: Instead) => instead.whole ?? unprivileged(plainResult(part, instead))
 
 /** A provider-executed result as text for another model, truncated. */
 const hostedText = (part: ToolPart): string =>
@@ -119,11 +118,7 @@ const allParts = (message: AssistantMessage, native: boolean, shown: LoweringTar
 }
 
 /** Drops trailing reasoning: providers reject an answer that ends with it. */
-const assistantParts = (
-  message: AssistantMessage,
-  native: boolean,
-  shown: LoweringTarget
-): ReadonlyArray<AssistantPart> => {
+const assistantParts = (message: AssistantMessage, native: boolean, shown: LoweringTarget) => {
   const parts = allParts(message, native, shown)
   return parts.slice(0, parts.findLastIndex(({ type }) => type !== "reasoning") + 1)
 }
@@ -174,8 +169,7 @@ const systemMessage = (text: string, { systemMessages }: LoweringTarget): Prompt
     ? { role: "system", content: text }
     : userMessage([textPart(`<system-update>\n${unprivileged(text)}\n</system-update>`)])
 
-const systemMessages = (text: string, shown: LoweringTarget): ReadonlyArray<Prompt.MessageEncoded> =>
-  isBlank(text) ? [] : [systemMessage(text, shown)]
+const systemMessages = (text: string, shown: LoweringTarget) => (isBlank(text) ? [] : [systemMessage(text, shown)])
 
 const userMessages = (message: UserMessage, shown: LoweringTarget): ReadonlyArray<Prompt.MessageEncoded> => [
   ...systemMessages(message.system ?? "", shown),
@@ -256,8 +250,7 @@ const lowering = (shown: LoweringTarget) => {
 }
 
 /** Lowers messages in order, without the additions at the start and end of a request. */
-export const lower = (messages: ReadonlyArray<Message>, shown: LoweringTarget): ReadonlyArray<Prompt.MessageEncoded> =>
-  messages.flatMap(lowering(shown))
+export const lower = (messages: ReadonlyArray<Message>, shown: LoweringTarget) => messages.flatMap(lowering(shown))
 
 /** A message in the provider's form: from the session, or added by lowering (then it is in no log). */
 export interface Lowered {

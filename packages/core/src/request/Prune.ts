@@ -40,8 +40,7 @@ export const placeholder = (part: ToolPart): string => {
 }
 
 /** Whether this part is shown as a placeholder when results up to `through` are pruned. */
-export const isPruned = (message: Message, part: ToolPart, through: number): boolean =>
-  message.seq <= through && prunable(part)
+export const isPruned = (message: Message, part: ToolPart, through: number) => message.seq <= through && prunable(part)
 
 const toolParts = (message: Message): ReadonlyArray<ToolPart> =>
   message.type === "assistant" ? message.content.filter((part): part is ToolPart => part.type === "tool") : []
@@ -62,11 +61,7 @@ const saving = (message: Message, count: CountTokens | undefined): number =>
 const protectedUserMessages = 2
 
 /** The index from which messages keep their results: the earlier of the two protections. */
-const firstProtected = (
-  messages: ReadonlyArray<Message>,
-  protectTokens: number,
-  count: CountTokens | undefined
-): number => {
+const firstProtected = (messages: ReadonlyArray<Message>, protectTokens: number, count: CountTokens | undefined) => {
   const users = messages.flatMap((message, at) => (message.type === "user" ? [at] : []))
   const byTurns = users.at(-protectedUserMessages) ?? 0
   let [bySize, tokens] = [messages.length, 0]

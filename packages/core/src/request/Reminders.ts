@@ -25,8 +25,7 @@ export const answeredNothing =
 /** Around an agent's own text at a switch. */
 export const switched = (text: string): string => `<reminder>\n${text}\n</reminder>`
 
-const byRuntime = (text: string): string =>
-  `<reminder>\nThe runtime wrote this message, not the user. ${text}\n</reminder>`
+const byRuntime = (text: string) => `<reminder>\nThe runtime wrote this message, not the user. ${text}\n</reminder>`
 
 /** After an answer that an interrupt, a fault or the output limit cut off. */
 export const cutOff = byRuntime("Your answer above was cut off. Continue it where it ends, and do not repeat it.")

@@ -60,10 +60,7 @@ type PartPosition = Pick<PartRef, "callID" | "index" | "kind">
 
 const isInline = ({ uri }: { readonly uri: string }): boolean => /^data:|^attachment:/i.test(uri)
 
-const mediumAt = (
-  file: { readonly uri: string; readonly mime: string },
-  index: number
-): ReadonlyArray<PartPosition> => {
+const mediumAt = (file: { readonly uri: string; readonly mime: string }, index: number) => {
   const kind = isInline(file) ? mediaKind(file.mime) : undefined
   return kind === undefined ? [] : [{ index, kind }]
 }
@@ -164,10 +161,7 @@ const candidates = (input: RepairInput, { extent, kind }: RejectedContent): Read
 }
 
 /** The sets to try without, the most likely first. */
-const setsOf = (
-  parts: ReadonlyArray<PartRef>,
-  { extent, kind }: RejectedContent
-): ReadonlyArray<ReadonlyArray<PartRef>> => {
+const setsOf = (parts: ReadonlyArray<PartRef>, { extent, kind }: RejectedContent) => {
   const half = Math.max(1, Math.floor(parts.length / 2))
   const [olderHalf, newerHalf] = [parts.slice(0, -half), parts.slice(-half)]
   const [others, newest, all] = [parts.slice(0, -1), parts.slice(-1), withInputs(parts)]

@@ -50,12 +50,7 @@ const withInstructions = (prompt: string, instructions: string | undefined): str
   [prompt, instructions ?? ""].filter((text) => !isBlank(text)).join("\n\n")
 
 /** The system texts: the agent's prompt or base instructions, the session's own instructions, the baseline. */
-export const systemTexts = (
-  agent: Agent,
-  model: ModelRef,
-  instructions: string | undefined,
-  baseline: string
-): ReadonlyArray<string> =>
+export const systemTexts = (agent: Agent, model: ModelRef, instructions: string | undefined, baseline: string) =>
   [withInstructions(agent.prompt ?? baseInstructions(model), instructions), baseline].filter((text) => !isBlank(text))
 
 const framedTools = new WeakMap<Tool.Any, FramedTool>()

@@ -49,7 +49,7 @@ export const requestText = Effect.fnUntraced(function* (
   prompt: ReadonlyArray<Prompt.MessageEncoded>,
   spent: UsageSum,
   onText: (text: string) => Effect.Effect<void>
-): Effect.fn.Return<TextAnswer, ProviderStream.StreamFault> {
+) {
   const { countTokens, info } = model
   const inputEstimate = Math.ceil(prompt.reduce((total, message) => total + messageTokens(message, countTokens), 0))
   let text = ""

@@ -164,10 +164,7 @@ const without = (message: Prompt.MessageEncoded, hidden: number, limit: number):
  * Hides the oldest media beyond the limit. They go in blocks of a fifth of the limit, so that a further picture seldom changes
  * the beginning of the request, which providers cache.
  */
-export const withinPictures = (
-  groups: ReadonlyArray<ReadonlyArray<Prompt.MessageEncoded>>,
-  limit: number
-): ReadonlyArray<ReadonlyArray<Prompt.MessageEncoded>> => {
+export const withinPictures = (groups: ReadonlyArray<ReadonlyArray<Prompt.MessageEncoded>>, limit: number) => {
   const total = groups.reduce((all, messages) => all + messages.reduce((sum, one) => sum + countIn(one), 0), 0)
   if (total <= limit) return groups
   const block = Math.max(1, Math.floor(limit / 5))

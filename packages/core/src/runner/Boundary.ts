@@ -13,7 +13,7 @@ import { Identifiers, type MessageID } from "@daybook/log/domain/Identifiers"
 import type { Input, Message, Session } from "@daybook/log/domain/Message"
 import { type Budget, CurrentLocation, locationKey } from "@daybook/log/domain/Values"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
-import { type AppendError, EventLog, type LogUnavailable } from "@daybook/log/log/EventLog"
+import { type AppendError, EventLog } from "@daybook/log/log/EventLog"
 import { LocationLeft } from "@daybook/log/store/SessionChecks"
 import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
@@ -55,10 +55,7 @@ const isUnlimited = ({ cost, tokens }: Budget): boolean => cost === undefined &&
 export const makeBudgetCheck = (store: SessionStore["Type"], fallback: Budget) =>
   spanned(
     "BudgetCheck.check",
-    Effect.fnUntraced(function* (
-      session: Session,
-      { price, ref }: ModelInfo
-    ): Effect.fn.Return<void, BudgetExceeded | PriceUnknown | StoreError | LogUnavailable> {
+    Effect.fnUntraced(function* (session: Session, { price, ref }: ModelInfo) {
       const above = session.parentID === undefined ? [] : yield* store.ancestors(session.id)
       for (const { budget, id, parentID } of [session, ...above]) {
         const allowed = budget ?? (parentID === undefined ? fallback : {})

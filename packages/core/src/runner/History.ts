@@ -21,7 +21,7 @@ import type { InputRow, MessageRow, PartRow } from "@daybook/log/projection/Tabl
 import { assembleOne, eventsOf, partOwner } from "@daybook/log/store/Assemble"
 import type { EventsBySeq } from "@daybook/log/store/Content"
 import { SessionStore } from "@daybook/log/store/SessionStore"
-import type { MessageUnreadable, StoreError } from "@daybook/log/store/StoreError"
+import type { StoreError } from "@daybook/log/store/StoreError"
 import { spanned } from "@daybook/log/support/Spans"
 
 /** Cache limits; the session in use is never evicted. */
@@ -112,10 +112,7 @@ const rowsOf = (tables: MemoryTables.MemoryTables) => ({
 })
 
 /** Assembles the messages of the tables. A message with unchanged rows keeps its object identity. */
-const assembleKept = (
-  sessionID: SessionID,
-  { assembled, events, tables }: Kept
-): Either.Either<ReadonlyArray<Message>, MessageUnreadable> => {
+const assembleKept = (sessionID: SessionID, { assembled, events, tables }: Kept) => {
   const parts = new Map<string, Array<PartRow>>()
   for (const part of tables.rows("session_part")) {
     const own = parts.get(part.message_id)
@@ -146,9 +143,7 @@ const assembleKept = (
 }
 
 /** Builds a history with the given cache limits. */
-export const makeBounded = Effect.fnUntraced(function* (
-  bounds: Bounds
-): Effect.fn.Return<History, never, EventLog | SessionStore> {
+export const makeBounded = Effect.fnUntraced(function* (bounds: Bounds) {
   const log = yield* EventLog
   const store = yield* SessionStore
   const kept = new Map<string, Kept>()

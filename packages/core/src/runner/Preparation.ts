@@ -7,12 +7,11 @@ import { Effect, Struct } from "effect"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message, Session } from "@daybook/log/domain/Message"
 import type { ModelRef, Wishes } from "@daybook/log/domain/Values"
-import type { Draft } from "@daybook/log/events/SessionEvents"
-import type { LogUnavailable, OwnerToken } from "@daybook/log/log/EventLog"
+import type { OwnerToken } from "@daybook/log/log/EventLog"
 import type { CompactionRequest } from "../compaction/Plan.ts"
 import type { Epoch } from "../context/ContextEpoch.ts"
 import type { Agent, RequestSettings } from "../domain/Agent.ts"
-import { type ModelInfo, type ModelResolutionError, ModelResolver, type ResolvedModel } from "../model/ModelResolver.ts"
+import { type ModelInfo, ModelResolver, type ResolvedModel } from "../model/ModelResolver.ts"
 import { HostRequests } from "../request/HostRequests.ts"
 import { assemble, type AssembledRequest, systemTexts } from "../request/Request.ts"
 import { framed, hashOf, type RequestFrame } from "../request/RequestFrame.ts"
@@ -30,11 +29,7 @@ const keptFrames = 64
 export const makeRequestFrames = () => {
   const kept = new Map<SessionID, { readonly hash: string; readonly frame: RequestFrame }>()
   /** The event for this request's frame; empty when the previous request had the same frame and baseline. */
-  return (
-    { frame: stored, id }: Pick<Session, "frame" | "id">,
-    frame: RequestFrame,
-    epoch: Epoch
-  ): ReadonlyArray<Draft> => {
+  return ({ frame: stored, id }: Pick<Session, "frame" | "id">, frame: RequestFrame, epoch: Epoch) => {
     const hash = hashOf(frame)
     const before = kept.get(id)
     putNewest(kept, id, { hash, frame }, keptFrames)
@@ -94,17 +89,12 @@ export const make = Effect.gen(function* () {
   const hooks = yield* HostRequests
   const host = yield* HostTools
 
-  const resolve = (
-    ref: ModelRef | undefined,
-    settings: RequestSettings
-  ): Effect.Effect<ResolvedModel, ModelResolutionError> =>
+  const resolve = (ref: ModelRef | undefined, settings: RequestSettings) =>
     isEmpty(settings) ? models.resolve(ref) : models.resolve(ref, settings)
 
   const prepare = spanned(
     "Preparation.prepare",
-    Effect.fnUntraced(function* (
-      input: PreparationInput
-    ): Effect.fn.Return<Prepared, ModelResolutionError | LogUnavailable> {
+    Effect.fnUntraced(function* (input: PreparationInput) {
       const { agent, baseline, baselineSeq, info, messages, output, session, wishes } = input
       const { settings, system } = yield* hooks.onRequest(
         { system: systemTexts(agent, info.ref, session.instructions, baseline), settings: agent.settings ?? {} },

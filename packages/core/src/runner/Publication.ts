@@ -270,9 +270,7 @@ const makeOrder = Effect.map(Effect.makeSemaphore(1), (permit): Pick<Publication
   }
 })
 
-export const make = Effect.fnUntraced(function* (
-  input: PublicationInput
-): Effect.fn.Return<Publication, never, EventLog> {
+export const make = Effect.fnUntraced(function* (input: PublicationInput) {
   const log = yield* EventLog
   return { ...input, ...(yield* makeOrder), log, turn: { state: unsent(input.begun) } }
 })

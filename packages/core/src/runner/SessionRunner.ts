@@ -79,9 +79,7 @@ const makePreview = Effect.fnUntraced(function* ({ eligibility, history, prepara
   const epochs = yield* ContextEpoch
   const registry = yield* ContextRegistry
 
-  return Effect.fn("Preview.request")(function* (
-    sessionID: SessionID
-  ): Effect.fn.Return<ShownRequest, RunError | ReadError> {
+  return Effect.fn("Preview.request")(function* (sessionID: SessionID) {
     const standing = yield* store.standing(sessionID)
     const { session } = standing
     const agent = yield* lineage.agentOf(session)

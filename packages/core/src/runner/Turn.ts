@@ -20,8 +20,7 @@ import {
   ParseResult,
   Predicate,
   Ref,
-  Schema,
-  type Scope
+  Schema
 } from "effect"
 import type { AnswerProblem } from "@daybook/log/domain/AnswerProblem"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
@@ -105,9 +104,7 @@ interface ToolFibers extends ToolFibersInput {
   readonly abort: Deferred.Deferred<never, Abort>
 }
 
-const makeToolFibers = Effect.fnUntraced(function* (
-  input: ToolFibersInput
-): Effect.fn.Return<ToolFibers, never, Scope.Scope> {
+const makeToolFibers = Effect.fnUntraced(function* (input: ToolFibersInput) {
   return { ...input, abort: yield* Deferred.make<never, Abort>(), running: yield* FiberSet.make<void>() }
 })
 

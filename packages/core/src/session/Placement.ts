@@ -129,11 +129,7 @@ const refuse = (field: string, details: string) => new InvalidInput({ field, det
 type Checked = EventOfType<"session.next.addressed">["data"]
 
 /** Validates a caller's placement. `within` leads to it from the caller's arguments. */
-const checked = Effect.fnUntraced(function* (
-  path: Path.Path,
-  placement: Placement,
-  within: string
-): Effect.fn.Return<Checked, InvalidInput> {
+const checked = Effect.fnUntraced(function* (path: Path.Path, placement: Placement, within: string) {
   const address = yield* validate(`${within}address`, Address, placement.address)
   if (address.session.startsWith(idPrefix)) {
     return yield* refuse(

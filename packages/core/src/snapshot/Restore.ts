@@ -12,7 +12,6 @@ import { codeOf } from "../workspace/FileFailure.ts"
 import { type PathInFolder, holdFolder, reachFolder } from "../workspace/HeldFolder.ts"
 import * as Change from "./Change.ts"
 import { isSame, type State } from "./Change.ts"
-import type { SnapshotUnavailable } from "./SnapshotError.ts"
 import * as SnapshotStore from "./SnapshotStore.ts"
 import { type StoreOptions, temporaryPrefix } from "./StoreFolder.ts"
 import type { WorkTree } from "./Candidates.ts"
@@ -250,12 +249,7 @@ const isDeletion = ({ outcome }: Step) => outcome.action === "deleted"
 type Contents = ReturnType<typeof SnapshotStore.contents>
 
 /** Carries out one step; a path that cannot be changed stays and is named. */
-const carryOut = (
-  { limits }: StoreOptions,
-  tree: WorkTree,
-  contents: Contents,
-  { change, outcome, seen }: Step
-): Effect.Effect<Outcome, SnapshotUnavailable, Scope.Scope> => {
+const carryOut = ({ limits }: StoreOptions, tree: WorkTree, contents: Contents, { change, outcome, seen }: Step) => {
   const { before, path } = change
   const limit = limits.fileBytes
   if (outcome.action === "already" && before === undefined) {

@@ -9,10 +9,10 @@ import { existsSync } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import type { Readable } from "node:stream"
-import { Duration, Effect, type Scope } from "effect"
+import { Duration, Effect } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { type Candidates, candidates, pathsIn, taggedIn, type WorkTree } from "./Candidates.ts"
-import { type Change, changesIn, type Pair } from "./Change.ts"
+import { changesIn, type Pair } from "./Change.ts"
 import { gitFailed, noGit, runGit, startGit } from "./Git.ts"
 import * as References from "./References.ts"
 import { type SnapshotUnavailable, unavailable } from "./SnapshotError.ts"
@@ -64,9 +64,7 @@ const lineOf = async (take: Take): Promise<string> => {
 }
 
 /** A reader of contents by their ids, until the scope closes. It takes one id at a time. */
-const open = (
-  store: string
-): Effect.Effect<(id: string) => Effect.Effect<Buffer, SnapshotUnavailable>, SnapshotUnavailable, Scope.Scope> =>
+const open = (store: string) =>
   Effect.gen(function* () {
     const child = yield* Effect.acquireRelease(
       Effect.suspend(() => {
@@ -212,7 +210,7 @@ export const take = Effect.fn("SnapshotStore.take")(function* (
   options: StoreOptions,
   tree: WorkTree,
   sessionID: SessionID
-): Effect.fn.Return<Snapshot, SnapshotUnavailable> {
+) {
   const at = storeOf(options, tree)
   yield* ensureFolder(options.folder)
   const attempt = Effect.gen(function* () {
@@ -255,7 +253,7 @@ export const changes = Effect.fn("SnapshotStore.changes")(function* (
   options: StoreOptions,
   tree: WorkTree,
   pairs: ReadonlyArray<Pair>
-): Effect.fn.Return<ReadonlyArray<ReadonlyArray<Change>>, SnapshotUnavailable> {
+) {
   const at = storeOf(options, tree)
   if (!existsSync(at)) return yield* gone
   const args = ["diff-tree", "--stdin", "-r", "-z", "--raw", "--no-abbrev", "--no-renames"]

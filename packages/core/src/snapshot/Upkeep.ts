@@ -152,15 +152,7 @@ export interface Bounded {
   readonly dropped: number
 }
 
-export interface StoreSizes {
-  readonly bytes: number
-  readonly folders: number
-  readonly snapshots: number
-}
-
-export const measure = Effect.fn("Snapshots.measure")(function* (
-  folder: string
-): Effect.fn.Return<StoreSizes, SnapshotUnavailable> {
+export const measure = Effect.fn("Snapshots.measure")(function* (folder: string) {
   const all = yield* stores(folder)
   const found = yield* Effect.forEach(all, References.references)
   return { bytes: yield* Effect.promise(() => bytesOf(folder)), folders: all.length, snapshots: found.flat().length }
@@ -193,10 +185,7 @@ const bound = Effect.fnUntraced(function* (folder: string, maxBytes: number) {
 })
 
 /** Finishes erasures, packs, and drops what exceeds the size. A store that fails is logged. */
-export const run = Effect.fn("Snapshots.upkeep")(function* (
-  folder: string,
-  maxBytes: number
-): Effect.fn.Return<Bounded, SnapshotUnavailable> {
+export const run = Effect.fn("Snapshots.upkeep")(function* (folder: string, maxBytes: number) {
   for (const store of yield* stores(folder)) yield* reported(store, locked(store)(tidy(store)))
   return yield* bound(folder, maxBytes)
 })
@@ -244,9 +233,7 @@ const faultOf = Effect.fnUntraced(function* (store: string) {
   return isPending(store) ? fault("unfinished", "content of removed snapshots is still stored") : undefined
 })
 
-export const check = Effect.fn("Snapshots.check")(function* (
-  folder: string
-): Effect.fn.Return<ReadonlyArray<Fault>, SnapshotUnavailable> {
+export const check = Effect.fn("Snapshots.check")(function* (folder: string) {
   const found = yield* Effect.forEach(yield* stores(folder), (store) => locked(store)(faultOf(store)))
   return found.filter((fault) => fault !== undefined)
 })

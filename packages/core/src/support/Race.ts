@@ -5,10 +5,7 @@
 import { Deferred, Effect, Fiber } from "effect"
 
 /** Returns the exit of the side that ends first and interrupts the other. Both have ended then. */
-export const firstOf = <A, E, R, A2, E2, R2>(
-  one: Effect.Effect<A, E, R>,
-  other: Effect.Effect<A2, E2, R2>
-): Effect.Effect<A | A2, E | E2, R | R2> =>
+export const firstOf = <A, E, R, A2, E2, R2>(one: Effect.Effect<A, E, R>, other: Effect.Effect<A2, E2, R2>) =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       const first = yield* Deferred.make<A | A2, E | E2>()

@@ -6,7 +6,7 @@
 import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
-import { Effect, type Scope } from "effect"
+import { Effect } from "effect"
 import { codeOf } from "@daybook/log/support/SystemError"
 
 const { O_DIRECTORY, O_NOFOLLOW } = constants
@@ -69,11 +69,7 @@ const walkDown = async (root: string, folder: string, make: MakeFolder, open: Se
  * Holds open a canonical folder inside a canonical root until the scope closes. The paths passed to `make` stay valid
  * as long, so that created folders can be removed. Linux only.
  */
-export const holdFolder = (
-  root: string,
-  folder: string,
-  make: MakeFolder = (at) => fs.mkdir(at)
-): Effect.Effect<PathInFolder, unknown, Scope.Scope> =>
+export const holdFolder = (root: string, folder: string, make: MakeFolder = (at) => fs.mkdir(at)) =>
   Effect.gen(function* () {
     const open = new Set<fs.FileHandle>()
     yield* Effect.addFinalizer(() => Effect.promise(() => Promise.all([...open].map((handle) => handle.close()))))

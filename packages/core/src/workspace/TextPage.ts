@@ -1,10 +1,9 @@
 /** Reads one page of a text file in pieces: memory does not depend on the file's size. Spec: TO-13, TO-34. */
 import type { FileHandle } from "node:fs/promises"
 import { Effect } from "effect"
-import type { ToolFailure } from "../domain/ToolError.ts"
 import { utf8Prefix } from "../support/TextBounds.ts"
 import { tryFile } from "./FileFailure.ts"
-import { type DecodedText, decodeOther, markedEncoding } from "./TextEncoding.ts"
+import { decodeOther, markedEncoding } from "./TextEncoding.ts"
 
 /** Below the limits of an output, so that a page with its notices is never truncated. */
 export const pageLimits = { lines: 1_900, bytes: 48 * 1024, lineBytes: 4 * 1024 } as const
@@ -108,12 +107,7 @@ const makeCollector = (offset: number, limit: number) => {
 }
 
 /** Reads `limit` lines from the 1-based line `offset`. */
-export const readPage = Effect.fnUntraced(function* (
-  handle: FileHandle,
-  name: string,
-  offset: number,
-  limit: number
-): Effect.fn.Return<TextPage, ToolFailure> {
+export const readPage = Effect.fnUntraced(function* (handle: FileHandle, name: string, offset: number, limit: number) {
   const collector = makeCollector(offset, limit)
   const buffer = Buffer.allocUnsafe(chunkBytes)
   for (let position = 0; ;) {
@@ -130,11 +124,7 @@ export const pageOf = (text: string, offset: number, limit: number): TextPage =>
   return collector.finish()
 }
 
-export const readBounded = Effect.fnUntraced(function* (
-  handle: FileHandle,
-  name: string,
-  limit: number
-): Effect.fn.Return<Buffer | undefined, ToolFailure> {
+export const readBounded = Effect.fnUntraced(function* (handle: FileHandle, name: string, limit: number) {
   const { size } = yield* tryFile("read", name, () => handle.stat())
   if (size > limit) return undefined
   // One byte more than the size shows whether the file grew.
@@ -154,11 +144,7 @@ export const readBounded = Effect.fnUntraced(function* (
 export const maximumTextBytes = 10 * 1024 * 1024
 
 /** The text of a file in another encoding than UTF-8; undefined if it is none, or too large. `sample`: its first bytes. */
-export const readEncoded = Effect.fnUntraced(function* (
-  handle: FileHandle,
-  name: string,
-  sample: Uint8Array
-): Effect.fn.Return<DecodedText | undefined, ToolFailure> {
+export const readEncoded = Effect.fnUntraced(function* (handle: FileHandle, name: string, sample: Uint8Array) {
   if (markedEncoding(sample) === undefined && sample.includes(0)) return undefined
   const bytes = yield* readBounded(handle, name, maximumTextBytes)
   return bytes === undefined ? undefined : decodeOther(bytes)

@@ -5,15 +5,7 @@ import { Cause, Data, type Duration, Effect, Metric, Option, type Schedule, Sche
 import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
-import type {
-  CursorAhead,
-  CursorExpired,
-  EventLog,
-  EventUnreadable,
-  LogUnavailable,
-  Removal,
-  SessionNotFound
-} from "../log/EventLog.ts"
+import type { CursorExpired, EventLog, EventUnreadable, LogUnavailable, Removal } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { reasonOf } from "../storage/Transaction.ts"
 import { clip } from "../support/Issues.ts"
@@ -52,11 +44,7 @@ const cursorOf = (event: SessionEvent, sessionID: SessionID | undefined): number
   sessionID === undefined ? event.position : event.seq
 
 /** Steps of the events between removals, in the order of positions. Events of removed lives are left out. */
-const merge = (
-  place: ConsumerCursor,
-  events: ReadonlyArray<SessionEvent>,
-  removals: ReadonlyArray<Removal>
-): ReadonlyArray<Step> => {
+const merge = (place: ConsumerCursor, events: ReadonlyArray<SessionEvent>, removals: ReadonlyArray<Removal>) => {
   const gone = new Map(removals.map(({ position, sessionID }) => [sessionID, position]))
   const steps: Array<Step> = []
   let at = place
@@ -109,11 +97,7 @@ const expired = (log: Log, place: ConsumerCursor, error: CursorExpired) =>
     return { steps: [...steps, { kind: "expired", error, to }], hasMore: true }
   })
 
-const nextOfFeed = (
-  log: Log,
-  place: ConsumerCursor,
-  limit: number
-): Effect.Effect<Portion, CursorAhead | EventUnreadable | LogUnavailable> =>
+const nextOfFeed = (log: Log, place: ConsumerCursor, limit: number) =>
   Effect.gen(function* () {
     const page = yield* log.readFeed({ after: place.cursor, limit })
     // Read after the page, so that every removal before an event of the page is included.
@@ -130,12 +114,7 @@ const nextOfFeed = (
     })
   )
 
-const nextOfSession = (
-  log: Log,
-  sessionID: SessionID,
-  place: ConsumerCursor,
-  limit: number
-): Effect.Effect<Portion, CursorAhead | EventUnreadable | LogUnavailable | SessionNotFound> =>
+const nextOfSession = (log: Log, sessionID: SessionID, place: ConsumerCursor, limit: number) =>
   log.read({ sessionID, after: place.cursor, incarnation: place.incarnation, limit }).pipe(
     Effect.map(({ cursor, events, hasMore, incarnation }): Portion => {
       const to: ConsumerCursor = { ...place, cursor: events.at(-1)?.seq ?? place.cursor, incarnation }
@@ -227,10 +206,7 @@ const sentenceOf = (cause: Cause.Cause<unknown>): string => {
 }
 
 /** Bounds the call in time, and turns its failures and defects into `CallFailed`. */
-const guarded = <E, R>(
-  call: Effect.Effect<unknown, E, R>,
-  timeout: Duration.DurationInput
-): Effect.Effect<unknown, CallFailed | LogUnavailable, R> =>
+const guarded = <E, R>(call: Effect.Effect<unknown, E, R>, timeout: Duration.DurationInput) =>
   call.pipe(
     Effect.timeoutFail({
       duration: timeout,

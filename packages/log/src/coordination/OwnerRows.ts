@@ -6,14 +6,13 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import { unfinished } from "../domain/Imported.ts"
 import type { Session } from "../domain/Message.ts"
 import type { StoredError } from "../domain/Values.ts"
-import type { LogUnavailable, OwnerToken } from "../log/EventLog.ts"
+import type { OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { isPostgres } from "../storage/Dialect.ts"
 import { change, rows, type Steps } from "../storage/Steps.ts"
 import { retryBusy } from "../storage/Transaction.ts"
 import { SessionStore } from "../store/SessionStore.ts"
-import type { StoreError } from "../store/StoreError.ts"
 import * as OwnerID from "./OwnerID.ts"
 import type { OwnProcess } from "./OwnerID.ts"
 
@@ -240,9 +239,7 @@ const owned = Effect.fnUntraced(function* (ids: ReadonlyArray<SessionID>) {
 })
 
 /** The sessions, with `asInterrupted` for those whose activity runs without a process that may be alive. */
-export const find = (
-  sessions: ReadonlyArray<Session>
-): Effect.Effect<ReadonlyArray<Session>, StoreError | LogUnavailable, ReadSql | SessionStore> =>
+export const find = (sessions: ReadonlyArray<Session>) =>
   Effect.gen(function* () {
     const store = yield* SessionStore
     const running = sessions.filter(isRunning).map(({ id }) => id)

@@ -340,12 +340,6 @@ const writeSplit = (
   return requests.map((request) => found.get(request) ?? unanswered)
 }
 
-/** Remembers the sessions whose last append was refused (LG-21). */
-export interface Suspects {
-  readonly has: (sessionID: SessionID) => boolean
-  readonly record: (sessionID: SessionID, result: Result) => void
-}
-
 /** Maximum number of suspect sessions. When it is exceeded, the oldest ones are trusted again. */
 const mostSuspects = 1024
 
@@ -357,12 +351,13 @@ const wasRefused = (result: Result): boolean =>
     onSome: ({ _tag }) => _tag === "EventRefused" || _tag === "HookFailed"
   })
 
-export const makeSuspects = (): Suspects => {
+/** Remembers the sessions whose last append was refused (LG-21). */
+export const makeSuspects = () => {
   // In the order of their last refusal.
   const sessions = new Set<SessionID>()
   return {
-    has: (sessionID) => sessions.has(sessionID),
-    record: (sessionID, result) => {
+    has: (sessionID: SessionID) => sessions.has(sessionID),
+    record: (sessionID: SessionID, result: Result) => {
       sessions.delete(sessionID)
       if (!wasRefused(result)) return
       sessions.add(sessionID)
@@ -370,6 +365,8 @@ export const makeSuspects = (): Suspects => {
     }
   }
 }
+
+export type Suspects = ReturnType<typeof makeSuspects>
 
 /** Why a batch is written again by halves. */
 class Refused {

@@ -139,8 +139,7 @@ const kindHashOf = ({ session_id, type }: Checked): number => {
 }
 
 /** Returns the checksum of a whole row. A change of one column always changes it. */
-export const checksumOf = (row: Checked): number =>
-  sumOf(rowHash(kindHashOf(row), row.seq, row.created, row.id), row.data)
+export const checksumOf = (row: Checked) => sumOf(rowHash(kindHashOf(row), row.seq, row.created, row.id), row.data)
 
 export interface EventRow {
   readonly position: number
@@ -216,10 +215,7 @@ const readable = (sql: SqlClient.SqlClient, data: string): Statement.Fragment =>
   sql.literal(`e.position, ${idColumn(sql)}, s.session_id, e.seq, t.name AS type, e.created, ${data}, e.checksum`)
 
 /** Selects whole rows for `toEvent`. `rest` follows the joined tables `e`, `s` (its session) and `t` (its type). */
-export const selectEvents = (
-  sql: SqlClient.SqlClient,
-  rest: Statement.Fragment
-): Effect.Effect<ReadonlyArray<Raw>, SqlError.SqlError> =>
+export const selectEvents = (sql: SqlClient.SqlClient, rest: Statement.Fragment) =>
   sql<Raw>`SELECT ${readable(sql, "e.data")} FROM ${sql.literal(joined)} ${rest}`
 
 /** Selects the rows of a table `i` with the events that they refer to, which `toEvent` reads. Without an event, `data` is null. */
@@ -236,8 +232,7 @@ export const sessionKey = (sql: SqlClient.SqlClient, sessionID: string): Stateme
   sql`(SELECT session FROM event_sequence WHERE session_id = ${sessionID})`
 
 /** The events of the session with an id, in a statement on `e`. */
-export const ofSession = (sql: SqlClient.SqlClient, sessionID: string): Statement.Fragment =>
-  sql`e.session = ${sessionKey(sql, sessionID)}`
+export const ofSession = (sql: SqlClient.SqlClient, sessionID: string) => sql`e.session = ${sessionKey(sql, sessionID)}`
 
 type Raw = Readonly<Record<string, unknown>>
 
@@ -339,24 +334,15 @@ export const toEvent = (raw: Raw): Option.Option<Either.Either<SessionEvent, Eve
     found instanceof EventUnreadable ? Either.left(found) : Either.right(found)
   )
 
-/** A decoded page: its events without unknown types, up to the first unreadable row. */
-export interface DecodedPage {
-  readonly events: ReadonlyArray<SessionEvent>
-  /** Rows before the unreadable one; all rows if there is none. */
-  readonly rows: number
-  readonly stopped: EventUnreadable | undefined
-}
-
-/** Decodes a page's rows, up to the first unreadable one. */
-export const toEvents = (rows: ReadonlyArray<Raw>): DecodedPage => {
+/** Decodes a page's rows, without unknown types, up to the first unreadable one, which is `stopped`. */
+export const toEvents = (rows: ReadonlyArray<Raw>) => {
   const events: Array<SessionEvent> = []
-  for (const [index, row] of rows.entries()) {
+  for (const row of rows) {
     const event = verifyRow(row)
-    if (event === undefined) continue
-    if (event instanceof EventUnreadable) return { events, rows: index, stopped: event }
-    events.push(event)
+    if (event instanceof EventUnreadable) return { events, stopped: event }
+    if (event !== undefined) events.push(event)
   }
-  return { events, rows: rows.length, stopped: undefined }
+  return { events, stopped: undefined }
 }
 
 /** Refuses an operation that only a database in a file supports. */

@@ -69,7 +69,7 @@ const boundaryOf = (event: SessionEvent): string | undefined => {
   }
 }
 
-const textOf = (event: LiveEvent): string =>
+const textOf = (event: LiveEvent) =>
   event.type === "session.next.compaction.delta" ? event.data.text : event.data.delta
 
 /** The same delta with another text. */

@@ -15,15 +15,7 @@ import { type LiveRelay, type LiveSubscription, type OpenText, SubscriberOverflo
 /** Maximum code units kept per text. */
 const limit = 1_048_576
 
-interface OpenTexts {
-  readonly appended: (events: ReadonlyArray<SessionEvent>) => void
-  readonly published: (event: LiveEvent) => void
-  /** Drops a removed session. */
-  readonly forget: (sessionID: SessionID) => void
-  readonly of: (sessionID: SessionID) => ReadonlyArray<OpenText>
-}
-
-export const makeOpenTexts = (): OpenTexts => {
+export const makeOpenTexts = () => {
   const sessions = new Map<SessionID, Map<string, OpenText>>()
 
   const begin = (sessionID: SessionID, text: Omit<OpenText, "said">) => {
@@ -73,17 +65,20 @@ export const makeOpenTexts = (): OpenTexts => {
   }
 
   return {
-    appended: (events) => events.forEach(take),
-    published: (event) => {
+    appended: (events: ReadonlyArray<SessionEvent>) => events.forEach(take),
+    published: (event: LiveEvent) => {
       if (event.type === "session.next.text.delta") add(event.sessionID, event.data.textID, event.data.delta)
       else if (event.type === "session.next.reasoning.delta") {
         add(event.sessionID, event.data.reasoningID, event.data.delta)
       }
     },
-    forget: (sessionID) => void sessions.delete(sessionID),
-    of: (sessionID) => [...(sessions.get(sessionID)?.values() ?? [])]
+    /** Drops a removed session. */
+    forget: (sessionID: SessionID) => void sessions.delete(sessionID),
+    of: (sessionID: SessionID): ReadonlyArray<OpenText> => [...(sessions.get(sessionID)?.values() ?? [])]
   }
 }
+
+type OpenTexts = ReturnType<typeof makeOpenTexts>
 
 type Subscriber = (event: LiveEvent) => void
 

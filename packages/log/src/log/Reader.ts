@@ -103,12 +103,7 @@ const missing = ({ after, sessionID }: SessionCursor): EventUnreadable =>
 type FeedError = CursorExpired | EventUnreadable | LogUnavailable
 
 /** A page of the feed. With `gaps` it leaves out pruned events instead of failing. */
-const feedPage = (
-  sql: SqlClient.SqlClient,
-  after: number,
-  most: number,
-  gaps = false
-): Effect.Effect<Page, FeedError> =>
+const feedPage = (sql: SqlClient.SqlClient, after: number, most: number, gaps = false) =>
   selectFeedPage(sql, after, most).pipe(
     retryBusy,
     Effect.mapError(unavailable("read")),

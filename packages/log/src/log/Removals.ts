@@ -13,16 +13,12 @@ import { eraseBeside, fileOf } from "../storage/SearchFile.ts"
 import { immediately, retryBusy } from "../storage/Transaction.ts"
 import * as UnusedBytes from "../storage/UnusedBytes.ts"
 import { truncate } from "../storage/UnusedBytes.ts"
-import type { LogUnavailable, Removal } from "./EventLog.ts"
 import { pageSize, unavailable } from "./EventRow.ts"
 
 type RemovalRow = { readonly number: number; readonly session_id: string; readonly position: number }
 
 /** The removals after a number, in order. */
-export const selectRemovals = (
-  sql: SqlClient.SqlClient,
-  after: number
-): Effect.Effect<ReadonlyArray<Removal>, LogUnavailable> =>
+export const selectRemovals = (sql: SqlClient.SqlClient, after: number) =>
   sql<RemovalRow>`SELECT number, session_id, position FROM session_removal
     WHERE number > ${after} ORDER BY number LIMIT ${pageSize}`.pipe(
     retryBusy,
@@ -92,10 +88,7 @@ const hide = (sql: SqlClient.SqlClient, sessionID: SessionID, session: number) =
  * Removes the session in one transaction: no reader finds it, its id is free, and its removal is recorded. A short
  * session's rows are deleted too; those of a longer one are left for `continueRemoval`. Returns whether it had events.
  */
-export const removeSession = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID
-): Effect.Effect<boolean, LogUnavailable> => {
+export const removeSession = (sql: SqlClient.SqlClient, sessionID: SessionID) => {
   const removed = Effect.gen(function* () {
     yield* lockLog(sql)
     const [head] = yield* sql<Key & { readonly seq: number }>`

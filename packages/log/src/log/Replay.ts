@@ -50,9 +50,7 @@ const refuse = (event: ForeignEvent, reason: ReplayRefused["reason"], details: s
 type Checked = readonly [ForeignEvent, Registry.DecodedEvent]
 
 /** Validates without the database: envelopes, payloads, a single session, no gaps and no repeated ids. */
-export const check = (
-  events: ReadonlyArray<ForeignEvent>
-): Either.Either<ReadonlyArray<Checked>, ReplayRefused | InvalidDurableEvent> => {
+export const check = (events: ReadonlyArray<ForeignEvent>) => {
   const checked: Array<Checked> = []
   const ids = new Set<string>()
   for (const [index, raw] of events.entries()) {

@@ -1,6 +1,6 @@
 /** The event log on SQL. Contract: `EventLog.ts`; group commit: `Writer.ts`; reads: `Reader.ts`. Spec: LG-45, LG-46. */
 import * as SqlClient from "@effect/sql/SqlClient"
-import { Array as Arr, Clock, Context, Effect, Either, type Fiber, Layer, Schedule, type Scope, Stream } from "effect"
+import { Array as Arr, Clock, Context, Effect, Either, type Fiber, Layer, Schedule, Stream } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionID } from "../domain/Identifiers.ts"
 import * as Registry from "../events/Registry.ts"
@@ -27,11 +27,6 @@ import * as Writer from "./Writer.ts"
 
 type Listener = (events: ReadonlyArray<SessionEvent>) => Effect.Effect<void>
 
-export interface Listeners {
-  readonly listen: (listener: Listener) => Effect.Effect<void, never, Scope.Scope>
-  readonly notify: (events: ReadonlyArray<SessionEvent>) => Effect.Effect<void>
-}
-
 const failed = (defect: unknown) => Effect.logError("an event listener failed", defect)
 
 /** What the listener does. One that has done it already returns `Effect.void`: each append calls all of them. */
@@ -44,15 +39,15 @@ const call = (listener: Listener, events: ReadonlyArray<SessionEvent>): Effect.E
   }
 }
 
-const makeListeners = (): Listeners => {
+const makeListeners = () => {
   const listeners = new Set<Listener>()
   return {
-    listen: (listener) =>
+    listen: (listener: Listener) =>
       Effect.acquireRelease(
         Effect.sync(() => void listeners.add(listener)),
         () => Effect.sync(() => listeners.delete(listener))
       ),
-    notify: (events) => {
+    notify: (events: ReadonlyArray<SessionEvent>) => {
       let notified: Effect.Effect<void> = Effect.void
       for (const listener of listeners) {
         const called = call(listener, events)

@@ -11,12 +11,6 @@ import { type Rows, type TableName, tableNames } from "./Tables.ts"
 
 type RowMaps = { readonly [Name in TableName]: Map<string, AnyRow> }
 
-interface MemoryIndexes {
-  readonly refusal: (joined: Joined) => Refusal | undefined
-  readonly load: (table: TableName, row: AnyRow) => void
-  readonly update: (joined: Joined) => void
-}
-
 /** The addresses that the changes assign, with the keys of their sessions. */
 const assigned = function* ({ session: { inserts, updates } }: Joined): Generator<readonly [string, string]> {
   for (const [key, row] of inserts) if (typeof row["address"] === "string") yield [row["address"], key]
@@ -24,7 +18,7 @@ const assigned = function* ({ session: { inserts, updates } }: Joined): Generato
 }
 
 /** Creates empty indexes for these tables. */
-const makeMemoryIndexes = (maps: RowMaps): MemoryIndexes => {
+const makeMemoryIndexes = (maps: RowMaps) => {
   /** Keys of inputs, messages and sessions by their unique values. */
   const inputs = new Map<string, string>()
   const messages = new Map<string, string>()
@@ -59,7 +53,7 @@ const makeMemoryIndexes = (maps: RowMaps): MemoryIndexes => {
 
   return {
     load,
-    refusal: (joined) => {
+    refusal: (joined: Joined): Refusal | undefined => {
       const id = takenID(joined)
       if (id !== undefined) return { table: "session_message", details: `${id} is taken` }
       for (const [address, key] of assigned(joined)) {
@@ -67,7 +61,7 @@ const makeMemoryIndexes = (maps: RowMaps): MemoryIndexes => {
       }
       return undefined
     },
-    update: (joined) => {
+    update: (joined: Joined) => {
       for (const [, key] of assigned(joined)) {
         const before = maps.session.get(key)?.["address"]
         if (typeof before === "string") addresses.delete(before)

@@ -80,15 +80,13 @@ const tool = (event: ToolEvent, set: Partial<PartRow>): Change =>
 export const toolInputStarted = (event: EventOfType<"session.next.tool.input.started">): Change =>
   opened(event, event.data.assistantMessageID, "tool", event.data.callID, { name: plain(event.data.name) })
 
-export const toolInputEnded = (event: EventOfType<"session.next.tool.input.ended">): Change =>
-  tool(event, { raw: event.seq })
+export const toolInputEnded = (event: EventOfType<"session.next.tool.input.ended">) => tool(event, { raw: event.seq })
 
 export const toolCalled = (event: EventOfType<"session.next.tool.called">): Change =>
   // The decoded input replaces the raw text.
   tool(event, { status: "running", name: plain(event.data.tool), raw: null, called: event.seq })
 
-export const toolProgress = (event: EventOfType<"session.next.tool.progress">): Change =>
-  tool(event, { progress: event.seq })
+export const toolProgress = (event: EventOfType<"session.next.tool.progress">) => tool(event, { progress: event.seq })
 
 export const toolSuccess = (event: EventOfType<"session.next.tool.success">): Change =>
   tool(event, { progress: null, ...settled(event) })
@@ -144,8 +142,7 @@ const taken = (event: PromptEnd, set: Partial<InputRow>): Change => ({
 export const inputPromoted = (event: PromptEnd): Change => taken(event, { promoted_seq: event.seq })
 
 /** `promoted_seq` is set once, so only one of promotion and withdrawal succeeds. */
-export const inputWithdrawn = (event: PromptEnd): Change =>
-  taken(event, { promoted_seq: event.seq, withdrawn_seq: event.seq })
+export const inputWithdrawn = (event: PromptEnd) => taken(event, { promoted_seq: event.seq, withdrawn_seq: event.seq })
 
 // The changes to `session_leaf` and `session_label`: moves of the leaf, and labels of messages.
 
@@ -189,8 +186,7 @@ export const agentSwitched = (event: EventOfType<"session.next.agent.switched">)
 export const modelSwitched = (event: EventOfType<"session.next.model.switched">): Change =>
   message(event, event.data.messageID, "model-switched")
 
-export const prompted = (event: EventOfType<"session.next.prompted">): Change =>
-  message(event, event.data.messageID, "user")
+export const prompted = (event: EventOfType<"session.next.prompted">) => message(event, event.data.messageID, "user")
 
 export const promoted = (event: EventOfType<"session.next.prompt.promoted">): Change =>
   message(event, event.data.messageID, "user", { time_created: event.data.timeCreated })

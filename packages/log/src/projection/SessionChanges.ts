@@ -113,8 +113,7 @@ export const renamed = (event: EventOfType<"session.next.renamed">): Change =>
 export const stepSettled = (event: EventOfType<"session.next.step.ended" | "session.next.step.failed">): Change =>
   charged(event, event.data, {}, { turns: 1 })
 
-export const toolCalled = (event: EventOfType<"session.next.tool.called">): Change =>
-  updated(event, {}, { tool_calls: 1 })
+export const toolCalled = (event: EventOfType<"session.next.tool.called">) => updated(event, {}, { tool_calls: 1 })
 
 /** A fold never reads, so the duration is the sum of the ends less the sum of the starts. */
 export const activityStarted = (event: EventOfType<"session.next.activity.started">): Change =>

@@ -46,8 +46,7 @@ export type SessionKeys = ReadonlyMap<string, number>
 const storedName = (table: TableName, column: string): string =>
   table !== "session" && column === "session_id" ? "session" : column
 
-export const columnsOf = (table: TableName): ReadonlyArray<string> =>
-  tables[table].columns.map((column) => storedName(table, column))
+export const columnsOf = (table: TableName) => tables[table].columns.map((column) => storedName(table, column))
 
 const stored = (row: AnyRow, keys: SessionKeys): AnyRow => ({
   ...row,
@@ -82,11 +81,7 @@ export const insertRows = <Row = never>(
 type Shape = { readonly set: ReadonlyArray<string>; readonly add: ReadonlyArray<string> }
 
 /** `cost = cost + ? + ?`: one sum per column, its amounts in order. */
-const sums = (
-  add: ReadonlyArray<string>,
-  current: (column: string) => string,
-  amount: (index: number) => string
-): ReadonlyArray<string> =>
+const sums = (add: ReadonlyArray<string>, current: (column: string) => string, amount: (index: number) => string) =>
   Arr.dedupe(add).map((name) => {
     const amounts = add.flatMap((other, index) => (other === name ? [amount(index)] : []))
     return `${name} = ${[current(name), ...amounts].join(" + ")}`

@@ -9,7 +9,7 @@ import { type FileHandle, open, readdir, rename, rm } from "node:fs/promises"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { createGunzip, gzip } from "node:zlib"
-import { Effect, Either, Schema, type Scope, Stream } from "effect"
+import { Effect, Either, Schema, Stream } from "effect"
 import { EventID, SessionID } from "../domain/Identifiers.ts"
 import { SessionBase } from "../projection/SessionBase.ts"
 import { makeFolders } from "../storage/PrivateFile.ts"
@@ -99,11 +99,6 @@ const saidBy = (cause: unknown): string => (cause instanceof Error ? cause.messa
 const attempt = <A>(file: string, run: () => Promise<A>): Effect.Effect<A, ArchiveUnusable> =>
   Effect.tryPromise({ try: run, catch: (cause) => new ArchiveUnusable({ file, details: saidBy(cause) }) })
 
-interface Writing {
-  readonly add: (events: ReadonlyArray<StoredEvent>) => Effect.Effect<void, ArchiveUnusable>
-  readonly finish: Effect.Effect<string, ArchiveUnusable>
-}
-
 const syncFolder = async (folder: string): Promise<void> => {
   const handle = await open(folder, "r")
   try {
@@ -132,10 +127,7 @@ const removeLeft = async (folder: string, { incarnation, sessionID }: Header): P
 }
 
 /** Begins an archive in the folder, which is created. Without `finish`, the scope's end removes what was written. */
-export const begin = Effect.fn("Archive.begin")(function* (
-  folder: string,
-  header: Header
-): Effect.fn.Return<Writing, ArchiveUnusable, Scope.Scope> {
+export const begin = Effect.fn("Archive.begin")(function* (folder: string, header: Header) {
   const path = join(folder, nameOf(header))
   const partial = `${path}.${process.pid}-${randomBytes(4).toString("hex")}.part`
   yield* attempt(folder, () => makeFolders(folder, 0o700))
@@ -150,7 +142,7 @@ export const begin = Effect.fn("Archive.begin")(function* (
   let events = 0
   yield* attempt(partial, () => written(handle, hash, [header]))
   return {
-    add: (page) =>
+    add: (page: ReadonlyArray<StoredEvent>) =>
       attempt(partial, async () => {
         events += page.length
         await written(handle, hash, page)

@@ -336,12 +336,7 @@ const sweep = Effect.fnUntraced(function* (sql: Sql, claimed: Claimed, from: num
 })
 
 /** Sweeps after the claim has moved the floor. A later claim of the session does the rest. */
-export const sweepMoved = (
-  sql: Sql,
-  { subject, ...claimed }: Claimed,
-  floor: number,
-  options: PruneOptions
-): Effect.Effect<void, SqlError.SqlError> =>
+export const sweepMoved = (sql: Sql, { subject, ...claimed }: Claimed, floor: number, options: PruneOptions) =>
   Effect.catchTag(
     sweep(sql, { ...claimed, subject: { ...subject, floor } }, Math.min(subject.floor, floor), options),
     "PruneLost",

@@ -46,11 +46,7 @@ const toolsWithRows: ReadonlyArray<string> = ["todo", questionTool]
 type Sql = SqlClient.SqlClient
 
 /** The rows of the parts of the messages made in a range, in the order of their messages. */
-export const select = (
-  sql: Sql,
-  sessionID: SessionID,
-  { from, through }: Content.Range
-): Effect.Effect<ReadonlyArray<KeptPart>, SqlError.SqlError> =>
+export const select = (sql: Sql, sessionID: SessionID, { from, through }: Content.Range) =>
   sql<KeptPart>`SELECT m.seq AS message, p.kind, p.key, p.seq, p.name, p.status, p.opened, p.raw, p.called,
       p.progress, p.settled, p.time_created
     FROM session_message m CROSS JOIN session_part p

@@ -8,10 +8,9 @@ import * as SqlError from "@effect/sql/SqlError"
 import { Array as Arr, Effect, Either, Metric, Option } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
-import type { LogUnavailable } from "../log/EventLog.ts"
 import { selectEvents, toEvent, unavailable } from "../log/EventRow.ts"
 import * as Connection from "../storage/Connection.ts"
-import { type DatabaseError, ReadSql } from "../storage/Database.ts"
+import { ReadSql } from "../storage/Database.ts"
 import { erase, fileOf, openExisting, reset, searchPath } from "../storage/SearchFile.ts"
 import { directly, immediately, reasonOf, retryBusy } from "../storage/Transaction.ts"
 import { type Blocks, makeBlocks, selectBySeq, selectKeptParts } from "../store/Content.ts"
@@ -404,11 +403,7 @@ const compare = Effect.fnUntraced(function* (places: Places) {
 })
 
 /** Every problem of the index beside the database, as a sentence; none if there is no index. */
-export const verify: Effect.Effect<
-  ReadonlyArray<string>,
-  LogUnavailable | DatabaseError,
-  SqlClient.SqlClient | ReadSql
-> = Effect.gen(function* () {
+export const verify = Effect.gen(function* () {
   const log = yield* ReadSql
   const file = yield* fileOf(yield* SqlClient.SqlClient)
   const index = file === "" ? Option.none() : yield* openExisting(searchPath(file))

@@ -2,7 +2,6 @@
 import { realpathSync } from "node:fs"
 import { resolve } from "node:path"
 import type * as SqlClient from "@effect/sql/SqlClient"
-import type * as SqlError from "@effect/sql/SqlError"
 import type * as Statement from "@effect/sql/Statement"
 import { Effect } from "effect"
 import type { NonEmptyArray, NonEmptyReadonlyArray } from "effect/Array"
@@ -49,11 +48,7 @@ export const scoreOf = ({ created, role, size }: Candidate, adjacent: boolean, n
 }
 
 /** The candidates by session, the session with the best one first. `adjacent` holds positions. */
-export const rank = (
-  candidates: ReadonlyArray<Candidate>,
-  adjacent: ReadonlySet<number>,
-  now: number
-): ReadonlyArray<Group> => {
+export const rank = (candidates: ReadonlyArray<Candidate>, adjacent: ReadonlySet<number>, now: number) => {
   const scored = candidates
     .map((each): Scored => ({ ...each, score: scoreOf(each, adjacent.has(each.position), now) }))
     .toSorted((one, other) => other.score - one.score || other.position - one.position)
@@ -94,11 +89,7 @@ const named = (sql: SqlClient.SqlClient, name: string) =>
 type SessionRow = { readonly session: number }
 
 /** The sessions that the query's filters select, the last used first, one more than the limit; undefined for all. */
-export const selectSessions = (
-  sql: SqlClient.SqlClient,
-  { folders, sessions, titles }: Query,
-  directory: string
-): Effect.Effect<ReadonlyArray<number> | undefined, SqlError.SqlError> => {
+export const selectSessions = (sql: SqlClient.SqlClient, { folders, sessions, titles }: Query, directory: string) => {
   const alternatives = [
     folders.map((folder) => inFolder(sql, canonical(resolve(directory, folder)))),
     titles.map((title) => withTitle(sql, title)),

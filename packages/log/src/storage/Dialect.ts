@@ -3,7 +3,6 @@
  * plain SQL that both understand. Spec: PG-2 in specs/postgres.md.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
-import type * as SqlError from "@effect/sql/SqlError"
 import type * as Statement from "@effect/sql/Statement"
 import { Effect } from "effect"
 
@@ -12,8 +11,7 @@ type Sql = SqlClient.SqlClient
 export const isPostgres = (sql: Sql): boolean => sql.onDialectOrElse({ pg: () => true, orElse: () => false })
 
 /** One of two texts. */
-const either = (sql: Sql, postgres: string, sqlite: string): Statement.Fragment =>
-  sql.literal(isPostgres(sql) ? postgres : sqlite)
+const either = (sql: Sql, postgres: string, sqlite: string) => sql.literal(isPostgres(sql) ? postgres : sqlite)
 
 /** The newest position ever given, as a value in a statement. */
 export const newestPosition = (sql: Sql): Statement.Fragment =>
@@ -73,12 +71,10 @@ export const named = (sql: Sql, name: string): Statement.Fragment => either(sql,
 /** Names the index where the planner must be told. */
 export const indexedBy = (sql: Sql, index: string): Statement.Fragment => either(sql, "", `INDEXED BY ${index}`)
 
-export const bytesOf = (sql: Sql, column: string): string =>
-  `octet_length(${isPostgres(sql) ? `${column}::text` : column})`
+export const bytesOf = (sql: Sql, column: string) => `octet_length(${isPostgres(sql) ? `${column}::text` : column})`
 
 /** Lets no other transaction append or remove until this one ends. SQLite's write transactions are alone. */
-export const lockLog = (sql: Sql): Effect.Effect<unknown, SqlError.SqlError> =>
-  isPostgres(sql) ? sql`SELECT 1 FROM log_head FOR UPDATE` : Effect.void
+export const lockLog = (sql: Sql) => (isPostgres(sql) ? sql`SELECT 1 FROM log_head FOR UPDATE` : Effect.void)
 
 /** The text with parameters as the database writes them. */
 export const placed = (sql: Sql, text: string): string => (isPostgres(sql) ? numbered(text) : text)

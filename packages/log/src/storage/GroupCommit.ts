@@ -28,8 +28,7 @@ type Batch = Arr.NonEmptyReadonlyArray<Waiting>
 const batchLimit = 256
 
 /** Whether only this work is at fault, so that the transaction can continue. */
-const isOwnFault = (thrown: unknown): boolean =>
-  !(thrown instanceof SqlError.SqlError) || reasonOf(thrown) === "constraint"
+const isOwnFault = (thrown: unknown) => !(thrown instanceof SqlError.SqlError) || reasonOf(thrown) === "constraint"
 
 const inTurn = (statements: Statements, batch: Batch): void => {
   for (const { refuse, run } of batch) {

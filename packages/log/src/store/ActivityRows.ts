@@ -44,11 +44,7 @@ export interface UnsettledTool {
   readonly metadata: Readonly<Record<string, unknown>> | undefined
 }
 
-const unsettled = (
-  sessionID: string,
-  { called, key, message_id }: PartRow,
-  events: EventsBySeq
-): Either.Either<UnsettledTool, MessageUnreadable> => {
+const unsettled = (sessionID: string, { called, key, message_id }: PartRow, events: EventsBySeq) => {
   const call = called === null ? undefined : events.get(called)
   return Either.all({
     messageID: Schema.decodeUnknownEither(MessageID)(message_id),
@@ -126,12 +122,7 @@ export const selectLastWork = (sql: SqlClient.SqlClient, sessionID: SessionID) =
 const boundaries = [ActivityStarted, ActivitySettled, LeafMoved]
 
 /** Whether an activity that opens here continues the last one's work. After a move of the leaf, none does. */
-const goesOn = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID,
-  before: number,
-  { admittedSeq, trigger }: Opening
-): Effect.Effect<boolean, Failure> => {
+const goesOn = (sql: SqlClient.SqlClient, sessionID: SessionID, before: number, { admittedSeq, trigger }: Opening) => {
   if (trigger !== "steer" || admittedSeq === undefined) return Effect.succeed(trigger === "resume")
   return Effect.map(selectOfTypes(sql, sessionID, boundaries, before, 1), ([last]) =>
     last?.type === "session.next.activity.settled"

@@ -36,10 +36,7 @@ const dataAt = (events: EventsBySeq, seq: number | null): Record<string, unknown
   seq === null ? {} : dataOf(eventAt(events, seq))
 
 /** Decodes stored JSON. Text that is not JSON fails like JSON of the wrong shape. */
-const attempt = <A>(
-  decode: (value: unknown) => Either.Either<A, ParseResult.ParseIssue>,
-  build: () => unknown
-): Either.Either<A, string> =>
+const attempt = <A>(decode: (value: unknown) => Either.Either<A, ParseResult.ParseIssue>, build: () => unknown) =>
   Either.try({ try: build, catch: (cause) => (cause instanceof Error ? cause.message : String(cause)) }).pipe(
     Either.flatMap((value) => Either.mapLeft(decode(value), ParseResult.TreeFormatter.formatIssueSync))
   )
@@ -228,12 +225,7 @@ const contentOf = (
 }
 
 /** Builds a message with its parts in order; a user message takes its prompt from the admission of its input. */
-const toMessage = (
-  row: MessageRow,
-  parts: ReadonlyArray<PartRow>,
-  input: InputRow | undefined,
-  events: EventsBySeq
-): Either.Either<Message, string> =>
+const toMessage = (row: MessageRow, parts: ReadonlyArray<PartRow>, input: InputRow | undefined, events: EventsBySeq) =>
   attempt(decodeMessage, () => {
     // First for the order of fields, which is the schema's, and last, because they win over what the events hold.
     const own = { type: row.type, id: row.id, seq: row.seq, createdAt: row.time_created }
@@ -261,14 +253,11 @@ export const eventsOf = ({ inputs, messages, parts }: Omit<MessageRows, "events"
 const readable = <A>(sessionID: string, messageID: string, decoded: Either.Either<A, string>) =>
   Either.mapLeft(decoded, (details) => new MessageUnreadable({ sessionID, messageID, details }))
 
-export const sessionOf = (row: SessionRow): Either.Either<Session, MessageUnreadable> =>
-  readable(row.id, "", toSession(row))
+export const sessionOf = (row: SessionRow) => readable(row.id, "", toSession(row))
 
-export const sessionsOf = (rows: ReadonlyArray<SessionRow>): Either.Either<ReadonlyArray<Session>, MessageUnreadable> =>
-  Either.all(rows.map(sessionOf))
+export const sessionsOf = (rows: ReadonlyArray<SessionRow>) => Either.all(rows.map(sessionOf))
 
-export const inputOf = (row: InputRow, events: EventsBySeq): Either.Either<Input, MessageUnreadable> =>
-  readable(row.session_id, row.id, toInput(row, events))
+export const inputOf = (row: InputRow, events: EventsBySeq) => readable(row.session_id, row.id, toInput(row, events))
 
 export interface MessageRows {
   readonly messages: ReadonlyArray<MessageRow>
@@ -287,10 +276,7 @@ export const assembleOne = (
 ): Either.Either<Message, MessageUnreadable> => readable(sessionID, row.id, toMessage(row, parts, input, events))
 
 /** Builds messages from their rows, parts, inputs and events. */
-export const assemble = (
-  sessionID: string,
-  { events, inputs, messages, parts }: MessageRows
-): Either.Either<ReadonlyArray<Message>, MessageUnreadable> => {
+export const assemble = (sessionID: string, { events, inputs, messages, parts }: MessageRows) => {
   const byMessage = Arr.groupBy(parts, (part) => part.message_id)
   const byID = new Map(inputs.map((input) => [input.id, input]))
   return Either.all(

@@ -15,11 +15,7 @@ import * as Dialect from "../storage/Dialect.ts"
 import { type Block, type CheckedEvent, type KeptPart, type OpenBlock, unpack } from "./ContentBlock.ts"
 
 /** Stores blocks of the session, in the transaction of the context. All must be newer than its present blocks. */
-export const insertBlocks = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID,
-  blocks: ReadonlyArray<Block>
-): Effect.Effect<void, SqlError.SqlError> =>
+export const insertBlocks = (sql: SqlClient.SqlClient, sessionID: SessionID, blocks: ReadonlyArray<Block>) =>
   Effect.forEach(
     blocks,
     ({ first, last, packed, prompts }) =>
@@ -131,10 +127,7 @@ const forBlocks = Effect.fnUntraced(function* (
 })
 
 /** Reads these events of a session from its blocks. Events without a block are absent. */
-export const selectContent = (
-  blocks: Blocks,
-  seqs: ReadonlyArray<number>
-): Effect.Effect<KeptBySeq, SqlError.SqlError> => {
+export const selectContent = (blocks: Blocks, seqs: ReadonlyArray<number>) => {
   const found = new Map<number, Either.Either<KeptRow, string>>()
   const add = (content: StoredBlock["content"], inRange: ReadonlyArray<number>) => {
     const wanted = new Set(inRange)
@@ -145,10 +138,7 @@ export const selectContent = (
 }
 
 /** Reads the parts of the messages that these events opened. Those of a damaged block are absent. */
-export const selectKeptParts = (
-  blocks: Blocks,
-  messages: ReadonlyArray<number>
-): Effect.Effect<ReadonlyArray<KeptPart>, SqlError.SqlError> => {
+export const selectKeptParts = (blocks: Blocks, messages: ReadonlyArray<number>) => {
   const found: Array<KeptPart> = []
   const add = (content: StoredBlock["content"], inRange: ReadonlyArray<number>) => {
     const wanted = new Set(inRange)
@@ -158,11 +148,7 @@ export const selectKeptParts = (
 }
 
 /** The session's last block with events before `before`; undefined if there is none. */
-export const selectBlockBefore = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID,
-  before: number
-): Effect.Effect<StoredBlock | undefined, SqlError.SqlError> =>
+export const selectBlockBefore = (sql: SqlClient.SqlClient, sessionID: SessionID, before: number) =>
   Effect.flatMap(
     sql<BlockRow>`SELECT identity, first, last, packed FROM content JOIN log_identity ON one = 1
       WHERE session = ${sessionKey(sql, sessionID)} AND first < ${before} ORDER BY last DESC LIMIT 1`,
@@ -170,11 +156,7 @@ export const selectBlockBefore = (
   )
 
 /** The events that hold the content of the rows made in a range, without that of parts (`PrunedParts.ts`). */
-export const selectReferenced = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID,
-  { from, through }: Range
-): Effect.Effect<ReadonlyArray<number>, SqlError.SqlError> => {
+export const selectReferenced = (sql: SqlClient.SqlClient, sessionID: SessionID, { from, through }: Range) => {
   const made = (column: string) =>
     sql`session = ${sessionKey(sql, sessionID)} AND ${sql(column)} > ${from} AND ${sql(column)} <= ${through}`
   return Effect.map(

@@ -81,8 +81,7 @@ const conforms = compile(Columns.ast)
 /** Every read of a block checks thousands of numbers, and `Schema.is` takes as long for them as decompression. */
 const isColumns = (value: unknown): value is Columns => conforms(value)
 
-const differences = (values: ReadonlyArray<number>): ReadonlyArray<number> =>
-  values.map((value, index) => value - (values[index - 1] ?? 0))
+const differences = (values: ReadonlyArray<number>) => values.map((value, index) => value - (values[index - 1] ?? 0))
 
 const eventColumns = (events: ReadonlyArray<KeptEvent>): EventColumns => {
   const types = Arr.dedupe(events.map(({ type }) => type))
@@ -101,8 +100,7 @@ const eventColumns = (events: ReadonlyArray<KeptEvent>): EventColumns => {
 const references = ["opened", "raw", "called", "progress", "settled"] as const
 
 /** The events that hold a part's content. */
-export const referencesOf = (part: KeptPart): ReadonlyArray<number> =>
-  references.flatMap((column) => part[column] ?? [])
+export const referencesOf = (part: KeptPart) => references.flatMap((column) => part[column] ?? [])
 
 const partColumns = (parts: ReadonlyArray<KeptPart>): PartColumns => {
   const counted = (column: (typeof references)[number]) =>
@@ -358,8 +356,7 @@ const attempt = <A>(read: () => Promise<A>): Effect.Effect<Either.Either<A, stri
   Effect.either(Effect.tryPromise({ try: read, catch: reasonOf }))
 
 /** Opens a block; the reason if it is damaged. It is decompressed off the event loop. */
-export const unpack = (packed: Uint8Array): Effect.Effect<Either.Either<OpenBlock, string>> =>
-  attempt(async () => blockOf(await unsealed(packed)))
+export const unpack = (packed: Uint8Array) => attempt(async () => blockOf(await unsealed(packed)))
 
 /** The texts of a block's prompts; the reason if they are damaged. They are decompressed off the event loop. */
 export const unpackPrompts = (prompts: Uint8Array): Effect.Effect<Either.Either<ReadonlyArray<string>, string>> =>

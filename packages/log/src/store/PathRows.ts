@@ -3,7 +3,6 @@
  * its statements are those of a session without branches. Spec: HP-1, HP-5, HP-10.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
-import type * as SqlError from "@effect/sql/SqlError"
 import type * as Statement from "@effect/sql/Statement"
 import { Effect, Schema } from "effect"
 import * as HistoryPath from "../domain/HistoryPath.ts"
@@ -17,8 +16,7 @@ import { selectBySeq } from "./Content.ts"
 const parse = Schema.decodeUnknownSync(Schema.parseJson(HistoryPath.Ranges))
 
 /** The path in a session's row. Only the fold writes it, so another text is a broken invariant. */
-export const pathOf = (text: string | null | undefined): HistoryPath.HistoryPath =>
-  typeof text === "string" ? parse(text) : HistoryPath.linear
+export const pathOf = (text: string | null | undefined) => (typeof text === "string" ? parse(text) : HistoryPath.linear)
 
 export interface Move {
   readonly seq: number
@@ -26,11 +24,7 @@ export interface Move {
 }
 
 /** The last move of the leaf before an event. */
-export const selectMove = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID,
-  before: number
-): Effect.Effect<Move | undefined, SqlError.SqlError> =>
+export const selectMove = (sql: SqlClient.SqlClient, sessionID: SessionID, before: number) =>
   Effect.map(
     sql<Move>`SELECT seq, message_id FROM session_leaf
       WHERE session = ${sessionKey(sql, sessionID)} AND seq < ${before} ORDER BY seq DESC LIMIT 1`,
@@ -38,11 +32,7 @@ export const selectMove = (
   )
 
 /** The path that continues after a move. */
-export const selectMoved = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID,
-  move: Move | undefined
-): Effect.Effect<HistoryPath.HistoryPath, SqlError.SqlError | EventUnreadable> =>
+export const selectMoved = (sql: SqlClient.SqlClient, sessionID: SessionID, move: Move | undefined) =>
   Effect.gen(function* () {
     if (move === undefined) return HistoryPath.linear
     const found = (yield* selectBySeq(sql, sessionID, [move.seq])).get(move.seq)
@@ -53,11 +43,7 @@ export const selectMoved = (
   })
 
 /** The path just before an event. */
-export const selectPathBefore = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID,
-  before: number
-): Effect.Effect<HistoryPath.HistoryPath, SqlError.SqlError | EventUnreadable> =>
+export const selectPathBefore = (sql: SqlClient.SqlClient, sessionID: SessionID, before: number) =>
   Effect.flatMap(selectMove(sql, sessionID, before), (move) => selectMoved(sql, sessionID, move))
 
 /** Restricts a statement to rows whose `column` is on this path. */
@@ -83,11 +69,7 @@ export const onPath = (
 }
 
 /** The messages in a part of a path, in order. Each range is read by key: what lies between them is not read. */
-export const selectMessagesIn = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID,
-  part: HistoryPath.HistoryPath
-): Effect.Effect<ReadonlyArray<MessageRow>, SqlError.SqlError> => {
+export const selectMessagesIn = (sql: SqlClient.SqlClient, sessionID: SessionID, part: HistoryPath.HistoryPath) => {
   const [first, ...others] = part
   if (first === undefined) return Effect.succeed([])
   if (others.length === 0) {

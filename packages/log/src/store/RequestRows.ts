@@ -82,12 +82,7 @@ export const selectKept = (
 }
 
 /** The message of the last step of a path at or before an event. */
-const selectStep = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID,
-  path: HistoryPath.HistoryPath,
-  at: number
-): Query<MessageRow | undefined> =>
+const selectStep = (sql: SqlClient.SqlClient, sessionID: SessionID, path: HistoryPath.HistoryPath, at: number) =>
   Effect.map(
     sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message
       WHERE session = ${sessionKey(sql, sessionID)} AND type = 'assistant' AND seq <= ${at}${within(sql, path)}
@@ -179,11 +174,7 @@ const isWhole = (framed: ReadonlyArray<Framed>): boolean => {
 const portion = 8
 
 /** The events that the frame is folded from, oldest first, back to where they define all of it. */
-const selectFramed = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID,
-  before: number
-): Effect.Effect<ReadonlyArray<Framed>, SqlError.SqlError | EventUnreadable> =>
+const selectFramed = (sql: SqlClient.SqlClient, sessionID: SessionID, before: number) =>
   Effect.gen(function* () {
     let framed: ReadonlyArray<Framed> = []
     for (;;) {
@@ -196,11 +187,7 @@ const selectFramed = (
   })
 
 /** The sequence number up to which results were pruned; undefined if nothing was ever pruned. */
-const selectPruned = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID,
-  before: number
-): Effect.Effect<number | undefined, SqlError.SqlError | EventUnreadable> =>
+const selectPruned = (sql: SqlClient.SqlClient, sessionID: SessionID, before: number) =>
   Effect.gen(function* () {
     const [session] = yield* sql<{ readonly pruned_seq: number | null; readonly path: string | null }>`
       SELECT pruned_seq, path FROM session WHERE id = ${sessionID}`
@@ -220,11 +207,7 @@ export interface FramedStep {
 }
 
 /** The last step at or before an event, on the path of that event; undefined if there was none. */
-export const selectFramedStep = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID,
-  at: number
-): Effect.Effect<FramedStep | undefined, SqlError.SqlError | EventUnreadable> =>
+export const selectFramedStep = (sql: SqlClient.SqlClient, sessionID: SessionID, at: number) =>
   Effect.gen(function* () {
     const path = yield* selectPathBefore(sql, sessionID, at + 1)
     const row = yield* selectStep(sql, sessionID, path, at)
@@ -240,11 +223,7 @@ type JoinedPart = { readonly floor: number } & (PartRow | { readonly message_id:
 const isPart = (row: JoinedPart): row is JoinedPart & PartRow => row.message_id !== null
 
 /** The parts of messages up to the floor, from their blocks (ST-37). */
-const selectPrunedParts = (
-  sessionID: SessionID,
-  messages: ReadonlyArray<MessageRow>,
-  blocks: Blocks
-): Query<ReadonlyArray<PartRow>> => {
+const selectPrunedParts = (sessionID: SessionID, messages: ReadonlyArray<MessageRow>, blocks: Blocks) => {
   const owners = new Map(messages.map((row) => [row.seq, partOwner(row)]))
   return Effect.map(selectKeptParts(blocks, [...owners.keys()]), (parts) =>
     parts.flatMap(({ message, ...part }) => {
@@ -290,11 +269,7 @@ export const selectParts = (
     )
   })
 
-export const selectPrompts = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID,
-  messages: ReadonlyArray<MessageRow>
-): Query<ReadonlyArray<InputRow>> => {
+export const selectPrompts = (sql: SqlClient.SqlClient, sessionID: SessionID, messages: ReadonlyArray<MessageRow>) => {
   const prompted = messages.filter(({ type }) => type === "user").map(({ seq }) => seq)
   return prompted.length === 0
     ? Effect.succeed([])

@@ -11,7 +11,7 @@ import { Effect, Either, Option, Schema } from "effect"
 import { type Address, addressKey, type House, houseKeys } from "../domain/Address.ts"
 import { SessionID } from "../domain/Identifiers.ts"
 import { InvalidInput } from "../domain/InvalidInput.ts"
-import { defaultAgent, type Estimated, type SessionMetrics, TodoItem, TodoItems, type Usage } from "../domain/Values.ts"
+import { defaultAgent, type SessionMetrics, TodoItem, TodoItems, type Usage } from "../domain/Values.ts"
 import {
   BranchSummarized,
   CompactionEnded,
@@ -67,10 +67,7 @@ const listOf = ({ called, settled }: CallRow, events: EventsBySeq): ReadonlyArra
 const callsPerQuery = 8
 
 /** The current list, on the history path. */
-export const selectTodos = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID
-): Effect.Effect<ReadonlyArray<TodoItem>, SqlError.SqlError> =>
+export const selectTodos = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
   Effect.gen(function* () {
     let before = Number.MAX_SAFE_INTEGER
     // A call belongs to the path if its message does (HP-3).
@@ -212,10 +209,7 @@ export const selectTreeUsage = (sql: SqlClient.SqlClient, sessionID: SessionID):
   )
 
 /** The estimated part of what the session and its descendants spent. Reads every event of the spending types. */
-export const selectTreeEstimated = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID
-): Effect.Effect<Estimated, SqlFailure> =>
+export const selectTreeEstimated = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
   Effect.map(
     sql<{ readonly cost: number | null; readonly tokens: number | null }>`WITH RECURSIVE tree (id) AS (
         SELECT id FROM session WHERE id = ${sessionID}

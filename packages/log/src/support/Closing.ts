@@ -5,9 +5,7 @@
 import { Effect, type Exit, Scope } from "effect"
 
 /** Runs the finalizer when the scope closes. */
-export const onClose = (
-  finalizer: (exit: Exit.Exit<unknown, unknown>) => Effect.Effect<unknown>
-): Effect.Effect<void, never, Scope.Scope> =>
+export const onClose = (finalizer: (exit: Exit.Exit<unknown, unknown>) => Effect.Effect<unknown>) =>
   Effect.flatMap(Effect.scope, (scope) => Scope.addFinalizerExit(scope, finalizer))
 
 /** Acquires without interruption, and releases when the scope closes. */

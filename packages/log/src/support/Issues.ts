@@ -7,8 +7,7 @@ const maximumIssues = 5
 const maximumMessage = 1_000
 
 /** Truncates the text to a thousand characters. */
-export const clip = (text: string): string =>
-  text.length <= maximumMessage ? text : `${text.slice(0, maximumMessage)}...`
+export const clip = (text: string) => (text.length <= maximumMessage ? text : `${text.slice(0, maximumMessage)}...`)
 
 /** The schema library's sentence for a value of another kind. */
 const expectation = /^Expected ([\s\S]+), actual ([\s\S]*)$/
@@ -40,8 +39,7 @@ export const byField = <I extends Issue>(issues: ReadonlyArray<I>): ReadonlyArra
   }))
 
 /** The field of an issue, for people. `whole` names the value itself. */
-const fieldOf = ({ path }: Issue, whole: string): string =>
-  path.length === 0 ? whole : `"${path.map(String).join(".")}"`
+const fieldOf = ({ path }: Issue, whole: string) => (path.length === 0 ? whole : `"${path.map(String).join(".")}"`)
 
 /** A sentence for each field, the first five of them. */
 export const sentences = (issues: ReadonlyArray<Issue>, whole: string): string => {

@@ -45,8 +45,7 @@ const outsidePublic = (text: string, add: Add): Add => {
   }
 }
 
-const apply = (scan: SecretScan.SecretScan, text: string, add: Add): boolean =>
-  scan.find(text, outsidePublic(text, add))
+const apply = (scan: SecretScan.SecretScan, text: string, add: Add) => scan.find(text, outsidePublic(text, add))
 
 const applyKnown = (known: ReadonlyArray<string>, text: string, add: Add): void => {
   for (const secret of known) {
@@ -83,11 +82,7 @@ const applyBroken = (text: string, known: ReadonlyArray<string>, add: Add): void
   }
 }
 
-const search = (
-  text: string,
-  scan: SecretScan.SecretScan,
-  known: ReadonlyArray<string>
-): ReadonlyArray<SecretMatch> => {
+const search = (text: string, scan: SecretScan.SecretScan, known: ReadonlyArray<string>) => {
   const found: Array<SecretMatch> = []
   const add: Add = (start, end, kind, from) => void found.push({ start, end, kind, from })
   const breaks = apply(scan, text, add) || known.length > 0
@@ -137,8 +132,7 @@ export const redactSecrets = (text: string, known: ReadonlyArray<string> = []): 
 }
 
 /** Whether a finished text still contains a token, a private key or a known value. */
-export const leaks = (text: string, known: ReadonlyArray<string>): boolean =>
-  search(text, scans.certain, known).length > 0
+export const leaks = (text: string, known: ReadonlyArray<string>) => search(text, scans.certain, known).length > 0
 
 export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [key: string]: Json }
 

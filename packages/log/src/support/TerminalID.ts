@@ -20,10 +20,7 @@ const fileName = (text: string): string =>
     .slice(0, 96)
 
 /** The terminal's name: its device, such as `dev-pts-3`, else a variable that it sets; undefined without a terminal. */
-export const terminalID = (
-  device: string | undefined,
-  env: Readonly<Record<string, string | undefined>>
-): string | undefined => {
+export const terminalID = (device: string | undefined, env: Readonly<Record<string, string | undefined>>) => {
   if (device !== undefined && device.startsWith("/dev/")) return fileName(device)
   for (const variable of variables) {
     const value = fileName(env[variable] ?? "")

@@ -91,10 +91,7 @@ const notRouted = (request: { readonly method: string; readonly url: string }): 
 }
 
 /** The response to what no endpoint expects. A client that has left gets none. */
-export const unexpected = (
-  cause: Cause.Cause<unknown>,
-  mostBody: number
-): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
+export const unexpected = (cause: Cause.Cause<unknown>, mostBody: number) => {
   if (Cause.isInterruptedOnly(cause)) return Effect.interrupt
   const error = Option.getOrUndefined(Cause.failureOption(cause))
   if (error instanceof HttpServerError.RouteNotFound) return Effect.succeed(failed(notRouted(error.request)))

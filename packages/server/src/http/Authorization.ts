@@ -116,10 +116,7 @@ export const prompting = (secret: AccessToken, clients: Clients) => ({
 })
 
 /** The guards of all endpoints, for the server's own token. */
-export const layer = (
-  secret: AccessToken,
-  clients: Clients
-): Layer.Layer<Access.Reading | Access.Following | Access.Prompting | Access.Administering> =>
+export const layer = (secret: AccessToken, clients: Clients) =>
   Layer.mergeAll(
     Layer.succeed(Access.Reading, judge(secret, clients, { scope: "read", isRated: true })),
     Layer.succeed(Access.Following, judge(secret, clients, { scope: "read", isRated: false })),

@@ -10,19 +10,15 @@ import { putNewest } from "@daybook/log/support/Newest"
 
 // A token bucket for each key; it has no clock.
 
-export interface Buckets {
-  /** Takes one request out of the key's bucket; from an empty one it takes none, and returns the seconds until there is one. */
-  readonly take: (key: string, now: number) => number | undefined
-}
-
 /** Keys that are remembered. A forgotten one has a full bucket again. */
 const remembered = 4_096
 
 /** Buckets of `size` requests that gain `perSecond`. Times are in milliseconds. */
-export const makeBuckets = ({ perSecond, size }: { readonly perSecond: number; readonly size: number }): Buckets => {
+export const makeBuckets = ({ perSecond, size }: { readonly perSecond: number; readonly size: number }) => {
   const buckets = new Map<string, { readonly level: number; readonly at: number }>()
   return {
-    take: (key, now) => {
+    /** Takes a request; the seconds to wait if there is none left. */
+    take: (key: string, now: number) => {
       const { at, level: before } = buckets.get(key) ?? { at: now, level: size }
       // A clock that goes back fills nothing.
       const level = Math.min(size, before + (Math.max(0, now - at) / 1_000) * perSecond)

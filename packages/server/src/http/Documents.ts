@@ -82,8 +82,7 @@ const operationsOf = ({ paths }: OpenAPISpec, tag: string) =>
     })
   )
 
-const meaningOf = ({ description }: JsonSchema): string =>
-  description === undefined ? "" : `<p>${prose(description)}</p>`
+const meaningOf = ({ description }: JsonSchema) => (description === undefined ? "" : `<p>${prose(description)}</p>`)
 
 const referencePage = (document: OpenAPISpec): string => {
   const groups = (document.tags ?? []).map(({ description, name }) => {

@@ -69,13 +69,8 @@ const closing = (server: NetServer, port: number, within: Duration.Duration): Ef
 
 // The open requests of each connection: Node keeps pipelined requests in memory, also after their connection has ended.
 
-export interface Pipelines {
-  /** Begins a request. False for one too many, which ends its connection; it gets no answer. */
-  readonly begin: (request: IncomingMessage, response: ServerResponse) => boolean
-}
-
 /** Bounds the open requests of a connection. */
-export const makePipelines = (most: number): Pipelines => {
+export const makePipelines = (most: number) => {
   const connections = new WeakMap<Socket, Set<ServerResponse>>()
   const openOf = (socket: Socket): Set<ServerResponse> => {
     const known = connections.get(socket)
@@ -91,7 +86,8 @@ export const makePipelines = (most: number): Pipelines => {
     return open
   }
   return {
-    begin: ({ socket }, response) => {
+    /** Begins a request. False for one too many, which ends its connection; it gets no answer. */
+    begin: ({ socket }: IncomingMessage, response: ServerResponse) => {
       const open = openOf(socket)
       // Requests that were parsed together come here even after their connection was ended.
       if (socket.destroyed || open.size >= most) {

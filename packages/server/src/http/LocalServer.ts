@@ -70,8 +70,7 @@ export const headers = (policy: string) => ({
 })
 
 /** A response in words. */
-export const sentence = (status: number, reason: string): HttpServerResponse.HttpServerResponse =>
-  HttpServerResponse.text(`${reason}\n`, { status })
+export const sentence = (status: number, reason: string) => HttpServerResponse.text(`${reason}\n`, { status })
 
 export const guarded =
   (token: AccessToken, policy: string) =>

@@ -72,8 +72,7 @@ export const sse = (): Encoding => ({
 
 const line = (value: unknown): string => `${JSON.stringify(value)}\n`
 
-const lineEvent = (event: SessionEvent, cursor: string): string =>
-  line({ frame: "event", cursor, event: inOrder(event) })
+const lineEvent = (event: SessionEvent, cursor: string) => line({ frame: "event", cursor, event: inOrder(event) })
 
 /** Lines of JSON. */
 export const ndjson = (): Encoding => ({

@@ -299,11 +299,7 @@ const make = Effect.gen(function* () {
     )
   )
 
-  const serve = <E, F>(
-    response: ServerResponse,
-    accept: string | undefined,
-    source: Source<E, F>
-  ): Effect.Effect<void, E> =>
+  const serve = <E, F>(response: ServerResponse, accept: string | undefined, source: Source<E, F>) =>
     Effect.gen(function* () {
       const encoding = accept?.includes("ndjson") === true ? encodings.ndjson : encodings.sse
       const heard = source.live !== undefined && source.follow ? yield* hearing(log, source.live, joins) : undefined

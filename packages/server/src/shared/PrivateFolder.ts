@@ -76,8 +76,7 @@ const makeRoot = Effect.fnUntraced(function* (root: string) {
 })
 
 /** Whether several users share the root. A new root is private to its user. */
-export const isCommonRoot = (root: string): Effect.Effect<boolean, FolderUnusable> =>
-  Effect.map(makeRoot(root), isCommon)
+export const isCommonRoot = (root: string) => Effect.map(makeRoot(root), isCommon)
 
 /**
  * Creates the root and the folders below it, one in the other, with the modes of their scope; returns the host path.

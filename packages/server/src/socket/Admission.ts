@@ -72,7 +72,7 @@ export const shownBefore = Effect.fn("Admission.shownBefore")(function* (
   subject: Subject,
   address: Address,
   id: string
-): Effect.fn.Return<string | undefined, Refused> {
+) {
   const session = yield* find(backend, subject, address)
   if (session === undefined) return undefined
   const known = yield* Effect.mapError(backend.inbox.get(messageOf(session.id, id)), refusedBy)
@@ -156,9 +156,7 @@ const bring = Effect.fn("Admission.bring")(function* (admission: Admission, sess
 })
 
 /** Admits the request, or finds its earlier admission. Then the prompt is on disk and its session woken. */
-export const admit = Effect.fn("Admission.admit")(function* (
-  admission: Admission
-): Effect.fn.Return<Admitted, Refused> {
+export const admit = Effect.fn("Admission.admit")(function* (admission: Admission) {
   const { address, backend, drainer, place, request, subject } = admission
   const { inbox, sessions } = backend
   const existing = yield* find(backend, subject, address)

@@ -4,7 +4,6 @@
  */
 import { Cause, Deferred, Effect, FiberId, FiberSet, type Scope } from "effect"
 import { type Address, addressKey } from "@daybook/log/domain/Address"
-import type { Session } from "@daybook/log/domain/Message"
 import type { RunID } from "@daybook/transcript/row/Rows"
 import type { Asks } from "../shared/Asks.ts"
 import type { Admissions } from "./Admission.ts"
@@ -133,8 +132,7 @@ const broken = new Refused({ code: "EIO", message: "an internal error ended the 
 export const makeClient = (connection: Connection): Effect.Effect<Client, never, Scope.Scope> =>
   Effect.map(FiberSet.make<void>(), (answers) => ({ connection, answers, follows: new Map(), requests: 0 }))
 
-export const write = ({ connection }: Client, frame: Wire.Frame): Effect.Effect<void, ConnectionClosed> =>
-  connection.write(Wire.encodeFrame(frame))
+export const write = ({ connection }: Client, frame: Wire.Frame) => connection.write(Wire.encodeFrame(frame))
 
 export const refuse = (
   client: Client,
@@ -226,7 +224,7 @@ export const findSession = Effect.fnUntraced(function* (
   { subject }: Endpoint,
   { backend }: DrainedBackend,
   request: Target
-): Effect.fn.Return<Session | undefined, Refused> {
+) {
   const address = yield* addressIn(subject, request)
   const session = yield* find(backend, subject, address)
   if (session === undefined) yield* checkSpaceOwner(subject, request.shared)
@@ -234,11 +232,7 @@ export const findSession = Effect.fnUntraced(function* (
 })
 
 /** The session that the request names; fails if it does not exist. */
-export const getSession = (
-  endpoint: Endpoint,
-  runtime: DrainedBackend,
-  request: Target
-): Effect.Effect<Session, Refused> =>
+export const getSession = (endpoint: Endpoint, runtime: DrainedBackend, request: Target) =>
   Effect.filterOrFail(
     findSession(endpoint, runtime, request),
     (session) => session !== undefined,

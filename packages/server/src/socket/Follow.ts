@@ -7,7 +7,7 @@
  *   asks ──────────────┼─> small queue ─> frames ─> write
  *   stuck ─────────────┘
  */
-import { Effect, Option, Queue, type Scope, Stream } from "effect"
+import { Effect, Option, Queue, Stream } from "effect"
 import type { PendingQuestion } from "@daybook/core/domain/Question"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
@@ -114,13 +114,6 @@ export interface AskOptions {
   readonly canAnswer: () => boolean
 }
 
-interface AskFrames {
-  /** Takes an event that may open or close a question. */
-  readonly see: (event: SessionEvent | LiveEvent) => void
-  /** The frames since the last call, for this run. */
-  readonly take: (run: RunStream.Followed) => Effect.Effect<ReadonlyArray<RunFrame>>
-}
-
 type AskFrame = Extract<RunFrame, { readonly type: "ask" }>
 
 const permissionFrame = (
@@ -163,7 +156,7 @@ const makeAskFrames = Effect.fnUntraced(function* (
   sessionID: SessionID,
   { asks, canAnswer }: AskOptions,
   changed: () => void
-): Effect.fn.Return<AskFrames, never, Scope.Scope> {
+) {
   /** Asks that were shown to the client and not closed since. */
   const told = new Map<string, AskFrame["kind"]>()
   let [due, questionsDue] = [true, true]
@@ -181,6 +174,7 @@ const makeAskFrames = Effect.fnUntraced(function* (
     (leave) => Effect.sync(leave)
   )
 
+  /** Takes an event that may open or close a question. */
   const see = (event: SessionEvent | LiveEvent): void => {
     const change = questionChange(event)
     if (change === undefined) return
@@ -190,6 +184,7 @@ const makeAskFrames = Effect.fnUntraced(function* (
     if (change.type !== "ended" || told.size > 0) due = questionsDue = true
   }
 
+  /** The frames since the last call, for this run. */
   const take = Effect.fnUntraced(function* ({ id, run }: RunStream.Followed) {
     if (!due) return []
     due = false

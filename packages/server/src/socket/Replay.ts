@@ -49,9 +49,7 @@ export interface Live {
 }
 
 /** Writes the existing rows; returns the rest, to be run, if a run is active or waits. */
-const replay = Effect.fn("Replay.replay")(function* (
-  options: ReplayOptions
-): Effect.fn.Return<Live | undefined, Refused | ConnectionClosed> {
+const replay = Effect.fn("Replay.replay")(function* (options: ReplayOptions) {
   const { after, backend, session, write } = options
   const { inbox, log, store } = backend
   const sessionID = session.id
@@ -153,7 +151,7 @@ export const resume = Effect.fn("Served.resume")(function* (
   endpoint: Endpoint.Endpoint,
   client: Endpoint.Client,
   request: Wire.Resume
-): Effect.fn.Return<void, Refused | ConnectionClosed> {
+) {
   const runtime = yield* runtimeOf(endpoint, request)
   const session = yield* getSession(endpoint, runtime, request)
   if (session.address?.scope === "temp") endpoint.temps.use(client.connection.id, session.address)

@@ -28,8 +28,7 @@ interface Splitter {
   readonly end: () => ReadonlyArray<Line>
 }
 
-const withoutReturn = (bytes: Uint8Array): Uint8Array =>
-  bytes.at(-1) === carriageReturn ? bytes.subarray(0, -1) : bytes
+const withoutReturn = (bytes: Uint8Array) => (bytes.at(-1) === carriageReturn ? bytes.subarray(0, -1) : bytes)
 
 /** A new splitter; `limit` is for tests. */
 export const make = (limit: number = maxLineBytes): Splitter => {
@@ -105,8 +104,7 @@ const loneSurrogate = /\p{Surrogate}/u
 const bytes = (text: string): number => Buffer.byteLength(text, "utf8")
 
 /** The names in a path; `//`, `/./` and a trailing `/` add none. */
-export const segmentsOf = (cwd: string): ReadonlyArray<string> =>
-  cwd.split("/").filter((segment) => segment !== "" && segment !== ".")
+export const segmentsOf = (cwd: string) => cwd.split("/").filter((segment) => segment !== "" && segment !== ".")
 
 /** Why the text is not a valid working directory, as the end of a sentence; undefined if it is. */
 export const cwdProblem = (cwd: string): string | undefined => {

@@ -100,7 +100,7 @@ export const send = Effect.fn("Served.send")(function* (
   endpoint: Endpoint.Endpoint,
   client: Endpoint.Client,
   request: Wire.Send
-): Effect.fn.Return<void, Refused> {
+) {
   const { address, admitting, runtime } = yield* startAdmission(endpoint, client, request)
   const about: Endpoint.About = { id: request.id }
   const answer = Effect.gen(function* () {
@@ -198,7 +198,7 @@ export const cancel = Effect.fn("Served.cancel")(function* (
   endpoint: Endpoint.Endpoint,
   client: Endpoint.Client,
   request: Wire.Cancel
-): Effect.fn.Return<void, Refused> {
+) {
   const runtime = yield* runtimeOf(endpoint, request)
   const address = yield* addressIn(endpoint.subject, request)
   const admission = Admission.findAdmission(endpoint.admissions, addressKey(address), request.id)

@@ -84,11 +84,7 @@ const isOf = Effect.fnUntraced(function* ({ store }: Backend, subject: Subject, 
 })
 
 /** The session at the address, or with the id that is used as a name. Fails only if that id does not exist. */
-export const find = Effect.fn("Subject.find")(function* (
-  backend: Backend,
-  subject: Subject,
-  address: Address
-): Effect.fn.Return<Session | undefined, Refused> {
+export const find = Effect.fn("Subject.find")(function* (backend: Backend, subject: Subject, address: Address) {
   const { session: name } = address
   if (!name.startsWith(idPrefix)) return yield* Effect.mapError(backend.sessions.addressed(address), refusedBy)
   const id = Schema.decodeOption(SessionID)(name)
@@ -180,7 +176,7 @@ export const placeOf = Effect.fn("Subject.place")(function* (
   { cwd }: Pick<Send, "cwd">,
   byID: Session | undefined,
   before: Effect.Effect<string | undefined, Refused>
-): Effect.fn.Return<PromptFolder, Refused> {
+) {
   if (byID !== undefined && byID.root === undefined) {
     // It was created on the host, and clients cannot name host paths.
     if (cwd !== undefined) {

@@ -25,8 +25,7 @@ import {
   type StepText
 } from "./State.ts"
 
-const stepOf = ({ state }: Out, messageID: string): OpenStep | undefined =>
-  state.steps.find((step) => step.messageID === messageID)
+const stepOf = ({ state }: Out, messageID: string) => state.steps.find((step) => step.messageID === messageID)
 
 const openStepOf = (out: Out, messageID: string): OpenStep | undefined => {
   const step = stepOf(out, messageID)
