@@ -250,13 +250,7 @@ interface OpenChannel extends Ending {
 
 /** Listens to the channel at once: its end may come in the same packet as its beginning. */
 const opened = (channel: ClientChannel): OpenChannel => {
-  const ending = makeProgram({
-    input: channel,
-    outputs: [
-      ["stdout", channel],
-      ["stderr", channel.stderr]
-    ]
-  })
+  const ending = makeProgram({ input: channel, stdout: channel, stderr: channel.stderr })
   channel.on("exit", (code: number | null, signal?: string) => ending.end({ code, signal: signal ?? null }))
   channel.on("close", () => ending.end(lostExit))
   return { ...ending, channel }
