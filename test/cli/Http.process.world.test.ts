@@ -222,6 +222,20 @@ describe("token", () => {
     })
   )
 
+  it.scopedLive("CL-302: a token ends after its time, by default after 30 days, or never", () =>
+    Effect.gen(function* () {
+      const { env, here } = yield* held
+      const days = Effect.fnUntraced(function* (...words: ReadonlyArray<string>) {
+        const { expires } = JSON.parse((yield* here.run(["token", "--json", ...words], { env })).stdout)
+        return expires === undefined ? "never" : Math.round((expires - Date.now()) / 86_400_000)
+      })
+      assert.deepEqual(
+        [yield* days(), yield* days("--expires", "2d"), yield* days("--expires", "never")],
+        [30, 2, "never"]
+      )
+    })
+  )
+
   it.scopedLive("HT-22: the server's token is generated once, and only its owner may read it", () =>
     Effect.gen(function* () {
       const { env, here } = yield* held

@@ -4,20 +4,7 @@
  */
 import * as NodeWorkerRunner from "@effect/platform-node/NodeWorkerRunner"
 import * as WorkerRunner from "@effect/platform/WorkerRunner"
-import {
-  Cause,
-  Context,
-  Deferred,
-  Effect,
-  Exit,
-  FiberHandle,
-  Layer,
-  Logger,
-  LogLevel,
-  Queue,
-  Scope,
-  Stream
-} from "effect"
+import { Cause, Context, Deferred, Effect, Exit, FiberHandle, Layer, Logger, Queue, Scope, Stream } from "effect"
 import * as Store from "@daybook/log/Store"
 import * as Collection from "@daybook/log/support/Collection"
 import { Exporter } from "./Exporter.ts"
@@ -27,15 +14,6 @@ import { type Open, Request, type ThreadNews } from "./ExporterRequests.ts"
 /** Lines and findings that wait for the other thread, at most. */
 const mostSaid = 1_024
 
-const levelOf = (level: LogLevel.LogLevel) =>
-  LogLevel.greaterThanEqual(level, LogLevel.Error)
-    ? "Error"
-    : LogLevel.greaterThanEqual(level, LogLevel.Warning)
-      ? "Warning"
-      : LogLevel.greaterThanEqual(level, LogLevel.Info)
-        ? "Info"
-        : "Debug"
-
 const textOf = (message: unknown): string => (Array.isArray(message) ? message : [message]).map(String).join(" ")
 
 /** Sends log lines to the main thread. */
@@ -43,7 +21,7 @@ const loggingTo = (said: Queue.Enqueue<ThreadNews>) =>
   Logger.replace(
     Logger.defaultLogger,
     Logger.make(({ logLevel, message }) => {
-      said.unsafeOffer({ _tag: "Logged", level: levelOf(logLevel), message: textOf(message) })
+      said.unsafeOffer({ _tag: "Logged", level: logLevel._tag, message: textOf(message) })
     })
   )
 

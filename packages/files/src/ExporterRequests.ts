@@ -1,5 +1,5 @@
 /** Defines the requests to an export thread, and the messages that it sends unasked. Spec: FI-117..FI-119 in specs/files.md. */
-import { Schema } from "effect"
+import { LogLevel, Schema } from "effect"
 import { LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
 import { ExportError, ExportThreadEnded, Finding, RootBusy, RootOfAnotherStore, RootUnusable } from "./layout/Errors.ts"
 import { optional } from "@daybook/log/support/Optional"
@@ -66,28 +66,18 @@ export class Position extends Schema.TaggedRequest<Position>()("Position", {
   payload: {}
 }) {}
 
+const signal = { failure: Schema.Never, success: Schema.Void, payload: {} }
+
 /** Starts to follow; returns immediately. */
-export class Follow extends Schema.TaggedRequest<Follow>()("Follow", {
-  failure: Schema.Never,
-  success: Schema.Void,
-  payload: {}
-}) {}
+export class Follow extends Schema.TaggedRequest<Follow>()("Follow", signal) {}
 
 /** Wakes the loop after a commit. */
-export class Ring extends Schema.TaggedRequest<Ring>()("Ring", {
-  failure: Schema.Never,
-  success: Schema.Void,
-  payload: {}
-}) {}
+export class Ring extends Schema.TaggedRequest<Ring>()("Ring", signal) {}
 
 /** Stops following; returns when the current batch has ended. */
-export class Unfollow extends Schema.TaggedRequest<Unfollow>()("Unfollow", {
-  failure: Schema.Never,
-  success: Schema.Void,
-  payload: {}
-}) {}
+export class Unfollow extends Schema.TaggedRequest<Unfollow>()("Unfollow", signal) {}
 
-const Level = Schema.Literal("Debug", "Info", "Warning", "Error")
+const Level = Schema.Literal(...LogLevel.allLevels.map(({ _tag }) => _tag))
 
 export const ThreadNews = Schema.Union(
   Schema.TaggedStruct("Logged", { level: Level, message: Schema.String }),

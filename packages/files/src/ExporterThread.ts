@@ -114,13 +114,6 @@ const backoff = Schedule.union(Schedule.exponential("200 millis"), Schedule.spac
   Schedule.resetAfter("1 minute")
 )
 
-const levels = {
-  Debug: LogLevel.Debug,
-  Info: LogLevel.Info,
-  Warning: LogLevel.Warning,
-  Error: LogLevel.Error
-} satisfies Record<string, LogLevel.LogLevel>
-
 type Ask = <A, E>(send: Send<A, E>) => Effect.Effect<A, E | Requests.OpenError>
 
 const take = Effect.fnUntraced(function* (
@@ -131,7 +124,7 @@ const take = Effect.fnUntraced(function* (
   yield* Stream.runForEach(thread.said, (said) =>
     said._tag === "Found"
       ? PubSub.publish(findings, said.finding)
-      : Effect.logWithLevel(levels[said.level], said.message)
+      : Effect.logWithLevel(LogLevel.fromLiteral(said.level), said.message)
   ).pipe(Effect.ignore, Effect.interruptible, Effect.forkScoped)
   const open = new Requests.Open({
     filename,

@@ -15,20 +15,19 @@ import { sanitise } from "./SafeSchema.ts"
 export const listingLimits = { tools: 1_000, pages: 100, description: 4_000, schemaBytes: 32 * 1024 } as const
 
 /** A tool as its server describes it. Hints of harmlessness have no authority: they only affect the fingerprint. */
-export interface ListedTool {
-  readonly name: string
+const ListedTool = Schema.Struct({
+  name: Schema.NonEmptyString,
   /** The fingerprint of the complete description (PM-40). */
-  readonly fingerprint: string
-  readonly description?: string
+  fingerprint: Schema.String,
+  description: Schema.optionalWith(Schema.String, { exact: true }),
   /** As the server gave it: anything. */
-  readonly inputSchema: unknown
-}
+  inputSchema: Schema.Unknown
+})
+export type ListedTool = typeof ListedTool.Type
 
 /** The tools that can be offered, and the others with the reason. */
-export interface Listing {
-  readonly tools: ReadonlyArray<ListedTool>
-  readonly leftOut: ReadonlyArray<string>
-}
+const Listing = Schema.Struct({ tools: Schema.Array(ListedTool), leftOut: Schema.Array(Schema.String) })
+export type Listing = typeof Listing.Type
 
 const Described = Schema.Struct({
   name: Schema.NonEmptyString,
@@ -108,15 +107,7 @@ const Stored = Schema.parseJson(
     version: Schema.Literal(2),
     /** The configuration of the server. */
     server: Schema.String,
-    tools: Schema.Array(
-      Schema.Struct({
-        name: Schema.NonEmptyString,
-        fingerprint: Schema.String,
-        description: Schema.optionalWith(Schema.String, { exact: true }),
-        inputSchema: Schema.Unknown
-      })
-    ),
-    leftOut: Schema.Array(Schema.String)
+    ...Listing.fields
   })
 )
 

@@ -131,12 +131,6 @@ export const reasonOf = (error: unknown): string => {
 
 const accepted = "text/markdown, text/html;q=0.9, text/plain;q=0.8, application/json;q=0.8, */*;q=0.1"
 
-interface Page {
-  readonly status: number
-  readonly type: string
-  readonly text: string
-}
-
 const isText = (type: string): boolean =>
   /^(?:text\/|application\/(?:[\w.-]+\+)?(?:json|xml|yaml|toml|javascript|ecmascript|x-sh|x-ndjson|graphql))/.test(type)
 
@@ -151,7 +145,7 @@ const decoderOf = (header: string, bytes: Uint8Array): TextDecoder => {
   }
 }
 
-const get = (send: typeof globalThis.fetch, url: URL): Effect.Effect<Page, ToolFailure> =>
+const get = (send: typeof globalThis.fetch, url: URL) =>
   Effect.tryPromise({
     try: async (signal) => {
       const headers = { accept: accepted, "user-agent": "daybook (an agent's tool)" }

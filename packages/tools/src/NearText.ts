@@ -21,9 +21,7 @@ export type Nearness = (typeof nearness)[number]
 const isBlank = (character: string): boolean => character === " " || character === "\t"
 
 /** A text in plain characters, and for each of them, and the end, where it begins in the text. */
-type Plain = { readonly text: string; readonly starts: ReadonlyArray<number> }
-
-const plainOf = (text: string, near: Nearness): Plain => {
+const plainOf = (text: string, near: Nearness) => {
   const characters: Array<string> = []
   const starts: Array<number> = []
   const put = (character: string, at: number) => {

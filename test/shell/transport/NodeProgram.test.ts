@@ -10,7 +10,7 @@ it.live("SL-603: a program that prints without end gives way after each portion,
   Effect.gen(function* () {
     const chunk = Buffer.alloc(65_536, "x")
     const stdout = new PassThrough({ highWaterMark: 64 * chunk.length })
-    const { program } = Program.makeProgram({ input: new PassThrough(), outputs: [["stdout", stdout]] })
+    const { program } = Program.makeProgram({ input: new PassThrough(), stdout, stderr: new PassThrough() })
     let bytes = 0
     program.listen((_, given) => (bytes += given.length))
     for (let count = 0; count < 32; count++) stdout.write(chunk)
@@ -30,7 +30,7 @@ it.live("SL-603: a program that prints without end gives way after each portion,
 it.live("SL-603: a program that is paused stays so when it has given way", () =>
   Effect.gen(function* () {
     const stdout = new PassThrough({ highWaterMark: 4_194_304 })
-    const { program } = Program.makeProgram({ input: new PassThrough(), outputs: [["stdout", stdout]] })
+    const { program } = Program.makeProgram({ input: new PassThrough(), stdout, stderr: new PassThrough() })
     let bytes = 0
     program.listen((_, given) => {
       bytes += given.length

@@ -7,7 +7,8 @@ import { promptOfCommand, sessionOf } from "../domain/Names.ts"
 import type { Thread } from "../inbox/Admission.ts"
 import { Book } from "../live/Book.ts"
 import { Sender } from "../live/Sender.ts"
-import { Outbox } from "../outbox/Outbox.ts"
+import { type Beginning, Outbox } from "../outbox/Outbox.ts"
+import type { PostKey } from "../post/Post.ts"
 import { clip, line, publishable } from "../post/Text.ts"
 import type { Interaction } from "../wire/Packets.ts"
 
@@ -92,33 +93,40 @@ const textOf = (interaction: Interaction): string => {
 const nameOf = ({ member }: Interaction): string =>
   line(member?.user.global_name ?? member?.user.username ?? "A member", 60)
 
-export const ask = (channel: string, interaction: Interaction) =>
+/** Intends a message of the bot that begins a thread, in the channel. */
+const begin = (
+  channel: string,
+  key: Pick<PostKey, "sessionID" | "event">,
+  content: string,
+  target: Omit<Beginning["target"], "type">
+) =>
   Effect.gen(function* () {
     const [outbox, sender] = [yield* Outbox, yield* Sender]
-    const text = textOf(interaction)
-    if (text === "") return "Write a question."
     yield* outbox.put(channel, {
       type: "post",
-      key: { sessionID: sessionOf(channel), event: `ask:${interaction.id}`, chunk: 0 },
-      body: { content: clip(`**${nameOf(interaction)}** asks: ${publishable(text, [])}`, 2_000) },
-      target: { type: "begin", text }
+      key: { ...key, chunk: 0 },
+      body: { content },
+      target: { type: "begin", ...target }
     })
     yield* sender.wake(channel)
     return "A thread follows."
   })
 
+export const ask = (channel: string, interaction: Interaction) => {
+  const text = textOf(interaction)
+  const content = clip(`**${nameOf(interaction)}** asks: ${publishable(text, [])}`, 2_000)
+  return text === ""
+    ? Effect.succeed("Write a question.")
+    : begin(channel, { sessionID: sessionOf(channel), event: `ask:${interaction.id}` }, content, { text })
+}
+
 const fork = ({ id, parent }: Thread, interaction: Interaction) =>
-  Effect.gen(function* () {
-    const [outbox, sender] = [yield* Outbox, yield* Sender]
-    yield* outbox.put(parent, {
-      type: "post",
-      key: { sessionID: sessionOf(id), event: `fork:${interaction.id}`, chunk: 0 },
-      body: { content: `**${nameOf(interaction)}** goes on from <#${id}>` },
-      target: { type: "begin", fork: sessionOf(id) }
-    })
-    yield* sender.wake(parent)
-    return "A thread follows."
-  })
+  begin(
+    parent,
+    { sessionID: sessionOf(id), event: `fork:${interaction.id}` },
+    `**${nameOf(interaction)}** goes on from <#${id}>`,
+    { fork: sessionOf(id) }
+  )
 
 const queue = ({ id }: Thread, interaction: Interaction) =>
   Effect.gen(function* () {

@@ -9,7 +9,7 @@ import type { Input } from "@daybook/log/domain/Message"
 import type { Delivery, PromptInput } from "@daybook/log/domain/Values"
 import { editOf, isLater, messageOf, promptOf, sessionOf } from "../domain/Names.ts"
 import type { ChannelSettings } from "../domain/Settings.ts"
-import { Book, isAway, patiently } from "../live/Book.ts"
+import { Book, patiently, whenever } from "../live/Book.ts"
 import { promptCount, Sender } from "../live/Sender.ts"
 import { type Beginning, type Edit, Outbox } from "../outbox/Outbox.ts"
 import { emoji } from "../post/Post.ts"
@@ -88,15 +88,6 @@ export interface Thread {
   readonly parent: string
   readonly settings: ChannelSettings
 }
-
-/** Waits for a server that is away: a message is never lost because of it. */
-export const whenever = <A, E extends { readonly _tag: string; readonly message: string }, R>(
-  work: Effect.Effect<A, E, R>
-) =>
-  work.pipe(
-    Effect.tapError((error) => (isAway(error) ? Effect.logWarning(error.message) : Effect.void)),
-    Effect.retry({ schedule: patiently, while: isAway })
-  )
 
 /** Waits for Discord, unless it refuses. */
 export const insistently = <A, E extends { readonly _tag: string; readonly reason?: unknown }, R>(

@@ -6,6 +6,7 @@
 import { Deferred, Effect, FiberSet, Schedule, type Scope } from "effect"
 import { sessionOf } from "../domain/Names.ts"
 import { type ChannelSettings, may, rights, type Settings } from "../domain/Settings.ts"
+import { whenever } from "../live/Book.ts"
 import { Sender } from "../live/Sender.ts"
 import { type Beginning, Outbox } from "../outbox/Outbox.ts"
 import { OutboxFailed } from "../outbox/OutboxFile.ts"
@@ -13,16 +14,7 @@ import { Discord, type DiscordError } from "../wire/Discord.ts"
 import * as Messages from "../wire/Messages.ts"
 import { Member, type Message } from "../wire/Packets.ts"
 import * as Admission from "./Admission.ts"
-import {
-  admit,
-  begin as beginThread,
-  insistently,
-  isHandled,
-  open,
-  type Services,
-  type Thread,
-  whenever
-} from "./Admission.ts"
+import { admit, begin as beginThread, insistently, isHandled, open, type Services, type Thread } from "./Admission.ts"
 
 // Runs work in the order in which it was added, per key; keys are independent.
 

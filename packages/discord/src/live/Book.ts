@@ -54,3 +54,12 @@ export const patiently = Schedule.exponential("500 millis", 2).pipe(
   Schedule.union(Schedule.spaced("30 seconds")),
   Schedule.jittered
 )
+
+/** Waits for a server that is away: a message is never lost because of it. */
+export const whenever = <A, E extends { readonly _tag: string; readonly message: string }, R>(
+  work: Effect.Effect<A, E, R>
+) =>
+  work.pipe(
+    Effect.tapError((error) => (isAway(error) ? Effect.logWarning(error.message) : Effect.void)),
+    Effect.retry({ schedule: patiently, while: isAway })
+  )

@@ -3,7 +3,7 @@ import { Chunk, Duration, Effect, FiberMap, Stream } from "effect"
 import type { ConnectionError, Item } from "@daybook/client"
 import type { StreamError } from "@daybook/client/Streams"
 import { SessionID } from "@daybook/log/domain/Identifiers"
-import { Book, isAway, patiently } from "./Book.ts"
+import { Book, whenever } from "./Book.ts"
 import { threadOf } from "../domain/Names.ts"
 import { Outbox } from "../outbox/Outbox.ts"
 import type { OutboxFailed } from "../outbox/OutboxFile.ts"
@@ -58,16 +58,10 @@ const growing = (session: SessionID, since: number, secrets: ReadonlyArray<strin
     Effect.catchAll((error) => Effect.logDebug(`texts of ${session} are not followed: ${String(error)}`))
   )
 
-const patient = <A, E extends { readonly _tag: string; readonly message: string }, R>(work: Effect.Effect<A, E, R>) =>
-  work.pipe(
-    Effect.tapError((error) => (isAway(error) ? Effect.logWarning(error.message) : Effect.void)),
-    Effect.retry({ schedule: patiently, while: isAway })
-  )
-
 /** Begins at the end of the feed. */
 const begin = Effect.gen(function* () {
   const [book, outbox] = [yield* Book, yield* Outbox]
-  const head = yield* patient(book.feedHead)
+  const head = yield* whenever(book.feedHead)
   yield* outbox.begin(head)
   return head
 })
@@ -90,7 +84,7 @@ export const prepare = Effect.gen(function* () {
   const [book, outbox] = [yield* Book, yield* Outbox]
   const after = yield* outbox.cursor
   if (after === undefined) return yield* begin
-  yield* book.follow({ after, follow: false }).pipe(Stream.take(1), Stream.runDrain, renewed, patient)
+  yield* book.follow({ after, follow: false }).pipe(Stream.take(1), Stream.runDrain, renewed, whenever)
 })
 
 /** Follows forever. Fails if the server refuses to be followed. */
@@ -121,5 +115,5 @@ export const follow = Effect.fn("FeedFollower.follow")(function* (secrets: Reado
     }
     yield* Stream.runForEachChunk(book.follow({ after }), applied)
   })
-  return yield* Effect.forever(patient(renewed(once)))
+  return yield* Effect.forever(whenever(renewed(once)))
 })

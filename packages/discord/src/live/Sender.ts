@@ -43,26 +43,14 @@ const find = Effect.fn("Finding.find")(function* (channel: string, { anchor = ch
 
 // Defines the metrics of the bot.
 
-export const postCount = Metric.counter("daybook_discord_posts", {
-  description: "messages that were created",
-  incremental: true
-})
-export const editCount = Metric.counter("daybook_discord_edits", {
-  description: "messages that were changed",
-  incremental: true
-})
-export const doubtCount = Metric.counter("daybook_discord_doubts", {
-  description: "posts that were looked for, because the end of a request was unknown",
-  incremental: true
-})
-export const failureCount = Metric.counter("daybook_discord_failures", {
-  description: "requests that failed, by reason",
-  incremental: true
-})
-export const promptCount = Metric.counter("daybook_discord_prompts", {
-  description: "messages that were admitted as prompts",
-  incremental: true
-})
+const counter = (name: string, description: string) =>
+  Metric.counter(`daybook_discord_${name}`, { description, incremental: true })
+
+export const postCount = counter("posts", "messages that were created")
+export const editCount = counter("edits", "messages that were changed")
+export const doubtCount = counter("doubts", "posts that were looked for, because the end of a request was unknown")
+export const failureCount = counter("failures", "requests that failed, by reason")
+export const promptCount = counter("prompts", "messages that were admitted as prompts")
 
 export class Sender extends Context.Tag("@daybook/discord/Sender")<
   Sender,

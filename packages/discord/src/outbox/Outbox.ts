@@ -4,7 +4,7 @@
  * DI-44 in specs/discord.md.
  */
 import type * as SqlError from "@effect/sql/SqlError"
-import { Array as Arr, Context, Effect, Layer, Schema } from "effect"
+import { Array as Arr, Context, Effect, identity, Layer, Option, Schema } from "effect"
 import type { MessageID } from "@daybook/log/domain/Identifiers"
 import type { Delivery } from "@daybook/log/domain/Values"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
@@ -171,6 +171,17 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
       Effect.uninterruptible
     )
   const done = (effect: Effect.Effect<unknown, SqlError.SqlError>): Done => Effect.asVoid(run(effect))
+  /** The statements in one transaction. */
+  const all = (statements: ReadonlyArray<Effect.Effect<unknown, SqlError.SqlError>>) =>
+    done(immediately(sql)(Effect.all(statements)))
+  const exists = (rows: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>) =>
+    run(Effect.map(rows, ({ length }) => length > 0))
+  const first = <Row, A>(rows: Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>, of: (row: Row | undefined) => A) =>
+    run(Effect.map(rows, ([row]) => of(row)))
+  const each = <Row, A>(
+    rows: Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>,
+    of: (row: Row) => Option.Option<A>
+  ) => run(Effect.map(rows, Arr.filterMap(of)))
 
   const putPost = (channel: string, { body, grows, key, target }: Extract<Change, { readonly type: "post" }>) =>
     sql`INSERT INTO post (nonce, channel, body, grows, target, due)
@@ -248,23 +259,16 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
   const setCursor = (cursor: string) => sql`UPDATE consumer SET cursor = ${cursor}`
 
   return Outbox.of({
-    cursor: run(
-      Effect.map(
-        sql<{ readonly cursor: string | null }>`SELECT cursor FROM consumer`,
-        ([row]) => row?.cursor ?? undefined
-      )
+    cursor: first(
+      sql<{ readonly cursor: string | null }>`SELECT cursor FROM consumer`,
+      (row) => row?.cursor ?? undefined
     ),
     begin: (cursor) =>
-      done(
-        immediately(sql)(
-          Effect.all([
-            setCursor(cursor),
-            sql`DELETE FROM fold`,
-            sql`UPDATE post SET due = 0, dropped = 'another database'
-            WHERE due = 1`
-          ])
-        )
-      ),
+      all([
+        setCursor(cursor),
+        sql`DELETE FROM fold`,
+        sql`UPDATE post SET due = 0, dropped = 'another database' WHERE due = 1`
+      ]),
     apply: (events, cursor) => {
       const sessions = Object.entries(Arr.groupBy(events, ({ sessionID }) => sessionID))
       return run(
@@ -283,45 +287,35 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
     threadOf: (session) => run(threadIn(session)),
     put: (channel, post) => done(putPost(channel, post)),
     grow: (key, body) =>
-      run(
-        Effect.map(
-          sql`UPDATE post SET body = ${encodeBody(body)}, due = 1 WHERE nonce = ${nonceOf(key)} AND grows = 1
-            AND dropped IS NULL RETURNING 1`,
-          (rows) => rows.length > 0
-        )
+      exists(
+        sql`UPDATE post SET body = ${encodeBody(body)}, due = 1 WHERE nonce = ${nonceOf(key)} AND grows = 1
+          AND dropped IS NULL RETURNING 1`
       ),
     react: (channel, message, emoji) => done(putReaction(channel, message, emoji)),
-    due: run(
-      Effect.map(
-        sql<{ readonly channel: string }>`SELECT channel FROM post WHERE due = 1
-          UNION SELECT channel FROM reaction WHERE due = 1`,
-        (rows) => rows.map(({ channel }) => channel)
-      )
+    due: each(
+      sql<{ readonly channel: string }>`SELECT channel FROM post WHERE due = 1
+        UNION SELECT channel FROM reaction WHERE due = 1`,
+      ({ channel }) => Option.some(channel)
     ),
     nextPost: (channel) =>
-      run(
-        Effect.map(
-          sql<PostRow>`SELECT id, nonce, body, attempt, anchor, target, message FROM post WHERE channel = ${channel} AND due = 1
-            ORDER BY id LIMIT 1`,
-          ([row]) =>
-            row && {
-              id: row.id,
-              nonce: row.nonce,
-              body: decodeBody(row.body),
-              attempt: row.attempt === null ? undefined : decodeBody(row.attempt),
-              anchor: row.anchor ?? undefined,
-              message: row.message ?? undefined,
-              target: row.target === null ? undefined : decodeTarget(row.target)
-            }
-        )
+      first(
+        sql<PostRow>`SELECT id, nonce, body, attempt, anchor, target, message FROM post WHERE channel = ${channel} AND due = 1
+          ORDER BY id LIMIT 1`,
+        (row) =>
+          row && {
+            ...row,
+            body: decodeBody(row.body),
+            attempt: row.attempt === null ? undefined : decodeBody(row.attempt),
+            anchor: row.anchor ?? undefined,
+            message: row.message ?? undefined,
+            target: row.target === null ? undefined : decodeTarget(row.target)
+          }
       ),
     nextReaction: (channel) =>
-      run(
-        Effect.map(
-          sql<DueReaction>`SELECT message, emoji, shown FROM reaction WHERE channel = ${channel} AND due = 1
-            ORDER BY message LIMIT 1`,
-          ([row]) => row
-        )
+      first(
+        sql<DueReaction>`SELECT message, emoji, shown FROM reaction WHERE channel = ${channel} AND due = 1
+          ORDER BY message LIMIT 1`,
+        identity
       ),
     attempted: (id, body, anchor) =>
       done(sql`UPDATE post SET attempt = ${encodeBody(body)}, anchor = coalesce(anchor, ${anchor}) WHERE id = ${id}`),
@@ -333,80 +327,55 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
     shown: (id, shown) => done(sql`UPDATE post SET due = body <> ${encodeBody(shown)} WHERE id = ${id}`),
     dropped: (id, reason) => done(sql`UPDATE post SET due = 0, attempt = NULL, dropped = ${reason} WHERE id = ${id}`),
     closed: (channel, reason) =>
-      done(
-        immediately(sql)(
-          Effect.all([
-            sql`UPDATE post SET due = 0, attempt = NULL, dropped = ${reason} WHERE channel = ${channel} AND due = 1`,
-            sql`DELETE FROM reaction WHERE channel = ${channel}`,
-            sql`UPDATE place SET problem = ${reason}, closed = 1 WHERE channel = ${channel}`
-          ])
-        )
-      ),
+      all([
+        sql`UPDATE post SET due = 0, attempt = NULL, dropped = ${reason} WHERE channel = ${channel} AND due = 1`,
+        sql`DELETE FROM reaction WHERE channel = ${channel}`,
+        sql`UPDATE place SET problem = ${reason}, closed = 1 WHERE channel = ${channel}`
+      ]),
     reacted: (message, shown) =>
       done(sql`UPDATE reaction SET shown = ${shown}, due = emoji IS NOT ${shown} WHERE message = ${message}`),
     forget: (before) =>
-      done(
-        immediately(sql)(
-          Effect.all([
-            sql`DELETE FROM post WHERE due = 0 AND channel IN (SELECT channel FROM place WHERE closed = 1)`,
-            sql`DELETE FROM place WHERE closed = 1 AND ${isBefore(sql.literal("channel"), before)}`,
-            sql`DELETE FROM post WHERE due = 0 AND message IS NOT NULL AND ${isBefore(sql.literal("message"), before)}
+      all([
+        sql`DELETE FROM post WHERE due = 0 AND channel IN (SELECT channel FROM place WHERE closed = 1)`,
+        sql`DELETE FROM place WHERE closed = 1 AND ${isBefore(sql.literal("channel"), before)}`,
+        sql`DELETE FROM post WHERE due = 0 AND message IS NOT NULL AND ${isBefore(sql.literal("message"), before)}
               AND id NOT IN (SELECT max(id) FROM post WHERE message IS NOT NULL GROUP BY channel)`,
-            sql`DELETE FROM reaction WHERE due = 0 AND ${isBefore(sql.literal("message"), before)}`
-          ])
-        )
-      ),
+        sql`DELETE FROM reaction WHERE due = 0 AND ${isBefore(sql.literal("message"), before)}`
+      ]),
     newest: (channel) =>
-      run(
-        Effect.map(
-          sql<{ readonly message: string }>`SELECT message FROM post WHERE channel = ${channel} AND message IS NOT NULL
-            ORDER BY id DESC LIMIT 1`,
-          ([row]) => row?.message
-        )
+      first(
+        sql<{ readonly message: string }>`SELECT message FROM post WHERE channel = ${channel} AND message IS NOT NULL
+          ORDER BY id DESC LIMIT 1`,
+        (row) => row?.message
       ),
-    isPost: (message) => run(Effect.map(sql`SELECT 1 FROM post WHERE message = ${message}`, (rows) => rows.length > 0)),
+    isPost: (message) => exists(sql`SELECT 1 FROM post WHERE message = ${message}`),
     isExplained: (channel, message) =>
-      run(
-        Effect.map(
-          sql`SELECT 1 FROM post WHERE message = ${message}
-            UNION SELECT 1 FROM post WHERE channel = ${channel} AND due = 1 AND attempt IS NOT NULL`,
-          (rows) => rows.length > 0
-        )
+      exists(
+        sql`SELECT 1 FROM post WHERE message = ${message}
+          UNION SELECT 1 FROM post WHERE channel = ${channel} AND due = 1 AND attempt IS NOT NULL`
       ),
     targetOf: (nonce) =>
-      run(
-        Effect.map(sql<{ readonly target: string | null }>`SELECT target FROM post WHERE nonce = ${nonce}`, ([row]) =>
-          row?.target == null ? undefined : decodeTarget(row.target)
-        )
+      first(sql<{ readonly target: string | null }>`SELECT target FROM post WHERE nonce = ${nonce}`, (row) =>
+        row?.target == null ? undefined : decodeTarget(row.target)
       ),
-    beginnings: run(
-      Effect.map(
-        sql<{
-          readonly channel: string
-          readonly message: string
-          readonly target: string
-        }>`SELECT channel, message, target
-          FROM post WHERE target ->> 'type' = 'begin' AND message IS NOT NULL
-            AND NOT EXISTS (SELECT 1 FROM place WHERE place.channel = post.message)`,
-        (rows) =>
-          rows.flatMap(({ channel, message, target }) => {
-            const decoded = decodeTarget(target)
-            return decoded.type === "begin" ? [{ channel, message, target: decoded }] : []
-          })
-      )
+    beginnings: each(
+      sql<{ readonly channel: string; readonly message: string; readonly target: string }>`
+        SELECT channel, message, target FROM post WHERE target ->> 'type' = 'begin' AND message IS NOT NULL
+          AND NOT EXISTS (SELECT 1 FROM place WHERE place.channel = post.message)`,
+      ({ channel, message, target }) => {
+        const decoded = decodeTarget(target)
+        return decoded.type === "begin" ? Option.some({ channel, message, target: decoded }) : Option.none()
+      }
     ),
-    askings: run(
-      Effect.map(
-        sql<{ readonly channel: string; readonly target: string }>`SELECT channel, target FROM post
-          WHERE target ->> 'type' = 'permission' AND body ->> 'buttons' IS NOT NULL`,
-        (rows) =>
-          rows.flatMap(({ channel, target }) => {
-            const decoded = decodeTarget(target)
-            return decoded.type === "permission" ? [{ channel, target: decoded }] : []
-          })
-      )
+    askings: each(
+      sql<{ readonly channel: string; readonly target: string }>`SELECT channel, target FROM post
+        WHERE target ->> 'type' = 'permission' AND body ->> 'buttons' IS NOT NULL`,
+      ({ channel, target }) => {
+        const decoded = decodeTarget(target)
+        return decoded.type === "permission" ? Option.some({ channel, target: decoded }) : Option.none()
+      }
     ),
-    place: (channel) => run(Effect.map(sql<Place>`SELECT * FROM place WHERE channel = ${channel}`, ([row]) => row)),
+    place: (channel) => first(sql<Place>`SELECT * FROM place WHERE channel = ${channel}`, identity),
     places: run(sql<Place>`SELECT * FROM place`),
     addPlace: (channel, parent, last) =>
       done(sql`INSERT OR IGNORE INTO place (channel, parent, last) VALUES (${channel}, ${parent}, ${last})`),
@@ -417,23 +386,14 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
     beginEdit: (edit) => done(sql`INSERT OR REPLACE INTO edit ${sql.insert({ ...edit })}`),
     endEdit: (message) => done(sql`DELETE FROM edit WHERE message = ${message}`),
     edits: run(sql<Edit>`SELECT * FROM edit`),
-    isPut: (key) => run(Effect.map(sql`SELECT 1 FROM post WHERE nonce = ${nonceOf(key)}`, (rows) => rows.length > 0)),
-    running: run(
-      Effect.map(
-        sql<{ readonly session: string; readonly since: number }>`SELECT session, state ->> 'since' AS since FROM fold
-          WHERE since IS NOT NULL`,
-        (rows) => rows
-      )
-    ),
-    isCalling: run(
-      Effect.map(sql`SELECT 1 FROM fold WHERE state ->> 'calls' <> '{}' LIMIT 1`, (rows) => rows.length > 0)
-    ),
+    isPut: (key) => exists(sql`SELECT 1 FROM post WHERE nonce = ${nonceOf(key)}`),
+    running: run(sql<{ readonly session: string; readonly since: number }>`
+      SELECT session, state ->> 'since' AS since FROM fold WHERE since IS NOT NULL`),
+    isCalling: exists(sql`SELECT 1 FROM fold WHERE state ->> 'calls' <> '{}' LIMIT 1`),
     waiting: (channel) =>
-      run(
-        Effect.map(
-          sql<{ readonly count: number }>`SELECT count(*) AS count FROM post WHERE channel = ${channel} AND due = 1`,
-          ([row]) => row?.count ?? 0
-        )
+      first(
+        sql<{ readonly count: number }>`SELECT count(*) AS count FROM post WHERE channel = ${channel} AND due = 1`,
+        (row) => row?.count ?? 0
       )
   })
 })

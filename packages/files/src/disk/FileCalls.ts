@@ -5,7 +5,8 @@
  */
 import * as fs from "node:fs"
 import { join } from "node:path"
-import { Effect, Predicate } from "effect"
+import { Effect } from "effect"
+import { codeOf } from "@daybook/log/support/SystemError"
 import { FileFailed, PathRefused, type SafeError } from "../layout/Errors.ts"
 
 // Describes the state of a file without its content: its stamp, and its checksum.
@@ -35,9 +36,6 @@ export interface SafeFilesOptions {
   readonly before?: ((operation: FileOperation, path: string) => void) | undefined
 }
 
-export const codeOf = (error: unknown): string =>
-  Predicate.hasProperty(error, "code") && typeof error.code === "string" ? error.code : "EIO"
-
 const sentences: Record<string, string> = {
   EACCES: "permission is denied; give this user access to it",
   EDQUOT: "the quota is used up; free some space, and the export continues",
@@ -53,7 +51,7 @@ const sentences: Record<string, string> = {
 
 const failed = (operation: string, path: string, error: unknown): SafeError => {
   if (error instanceof PathRefused) return error
-  const code = codeOf(error)
+  const code = codeOf(error, "EIO")
   if (code === "ELOOP") return new PathRefused({ path, found: "symbolic link" })
   if (code === "EISDIR") return new PathRefused({ path, found: "folder" })
   if (code === "ENOTDIR" || code === "ENXIO") return new PathRefused({ path, found: "other kind of file" })

@@ -8,6 +8,7 @@ import { createHash } from "node:crypto"
 import * as fs from "node:fs"
 import { crc32 } from "node:zlib"
 import { Effect, type Scope } from "effect"
+import { codeOf } from "@daybook/log/support/SystemError"
 import type { SafeError } from "../layout/Errors.ts"
 import type { Modes } from "../layout/Layout.ts"
 import * as FileCalls from "./FileCalls.ts"
@@ -15,7 +16,6 @@ import {
   absolute,
   attempt,
   type GuardedRoot,
-  codeOf,
   discard,
   isFile,
   isFolder,

@@ -10,7 +10,7 @@ import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
 import { processUid } from "../disk/FileCalls.ts"
 import * as SafeFiles from "../disk/SafeFiles.ts"
-import { type Finding, RootOfAnotherStore, RootUnusable } from "../layout/Errors.ts"
+import { type Finding, PathRefused, RootOfAnotherStore, RootUnusable } from "../layout/Errors.ts"
 import { type Modes, modesOf, type SharedSpaces } from "../layout/Layout.ts"
 import * as Ledger from "../record/Ledger.ts"
 import type { Cursor, SessionRecord } from "../record/Records.ts"
@@ -109,16 +109,27 @@ const sweptAtOnce = 256
 const lookedAtOnce = 128
 const indexesAtOnce = 8
 
+/** Writes what a session's log has more than its files. */
+const advance = ({ writer }: Work, id: string) =>
+  Effect.zipRight(writer.advance(id), writer.finish(id, { atEnd: true }))
+
+/** Whether files are as they were written; a refused path is not. */
+const unlessRefused = <E>(intact: Effect.Effect<boolean, E | PathRefused>) =>
+  Effect.catchIf(
+    intact,
+    (error): error is E & PathRefused => error instanceof PathRefused,
+    () => Effect.succeed(false)
+  )
+
 const retryBehind = (work: Work) =>
   Effect.gen(function* () {
     const ids = yield* work.tracker.ledger.behind(behindAtOnce)
     for (const id of ids) {
-      const again = Effect.zipRight(work.writer.advance(id), work.writer.finish(id, { atEnd: true }))
       yield* attempt(
         work,
         id,
         Effect.catchIf(
-          again,
+          advance(work, id),
           // It was removed while its export failed.
           (error) => error._tag === "SessionNotFound" && error.removed !== true,
           () => work.writer.drop(id)
@@ -136,11 +147,7 @@ const sweep = (work: Work) =>
       const records = yield* work.tracker.ledger.sessions(after, sweptAtOnce)
       const intact = yield* Effect.forEach(
         records,
-        (record) =>
-          Effect.map(
-            Effect.catchTag(work.writer.intact(record), "PathRefused", () => Effect.succeed(false)),
-            (intact) => ({ id: record.id, intact })
-          ),
+        (record) => Effect.map(unlessRefused(work.writer.intact(record)), (intact) => ({ id: record.id, intact })),
         { concurrency: 8 }
       )
       const broken = intact.filter(({ intact }) => !intact).map(({ id }) => id)
@@ -163,8 +170,7 @@ const sweepSessions = (work: Work, after: string) =>
     for (const record of records) {
       // `retryBehind` handles it.
       if (record.behind) continue
-      const intact = Effect.catchTag(work.writer.intact(record), "PathRefused", () => Effect.succeed(false))
-      if (!(yield* intact)) broken.push(record)
+      if (!(yield* unlessRefused(work.writer.intact(record)))) broken.push(record)
     }
     yield* finish(
       work,
@@ -181,8 +187,7 @@ const sweepIndexes = (work: Work, after: string) =>
     const last = indexes.at(-1)
     work.round = last === undefined ? { sessions: "" } : { indexes: last }
     for (const index of indexes) {
-      const intact = Effect.catchTag(intactIndex(work.tracker, index), "PathRefused", () => Effect.succeed(false))
-      if (!(yield* intact)) yield* writeIndexes(work, [index])
+      if (!(yield* unlessRefused(intactIndex(work.tracker, index)))) yield* writeIndexes(work, [index])
     }
     return false
   })
@@ -236,7 +241,7 @@ const exportSession = Effect.fn("Exporter.exportSession")(function* (work: Work,
   if (!isID(id)) return yield* new SessionNotFound({ sessionID: id })
   yield* work.log.head(id)
   const hadRemains = yield* applyRemovals(work)
-  yield* attempt(work, id, Effect.zipRight(work.writer.advance(id), work.writer.finish(id, { atEnd: true })))
+  yield* attempt(work, id, advance(work, id))
   const record = yield* work.tracker.ledger.session(id)
   // Adopting an unknown index needs all of its sessions.
   if (!work.caught && (hadRemains || (record !== undefined && (yield* isUnknown(work, record.index)))))

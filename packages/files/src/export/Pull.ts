@@ -6,11 +6,12 @@ import type { EventLog } from "@daybook/log/log/EventLog"
 import { houses, lookForHouse, type SafeFiles } from "../disk/SafeFiles.ts"
 import type { ExportError } from "../layout/Errors.ts"
 import { indexFolder, type KeptAddress, Meta, sessionFolder } from "../layout/Layout.ts"
-import { type Cursor, type FileRecord, recordOf, type SessionRecord } from "../record/Records.ts"
+import { type Cursor, type FileRecord, recordOf } from "../record/Records.ts"
 import * as TrackedFolder from "../record/TrackedFolder.ts"
 import { isLog } from "../render/Rendering.ts"
 import { contextFolders, contextPrefix, isContextName } from "../render/SessionContext.ts"
 import { valueNames } from "../render/Values.ts"
+import { unwritten } from "../session/Writer.ts"
 import { attempt, finish, flush, tell, type Work, writeIndexes } from "./Work.ts"
 
 // Finds folders of removed sessions that a lost or older record does not list, so that they are removed too. A folder
@@ -88,7 +89,8 @@ const recorded = (files: SafeFiles, path: string) =>
   }).pipe(Effect.catchTag("PathRefused", () => Effect.void))
 
 /** Records the layout's files in the folder, with any content, and targets of temporary files. */
-const record = Effect.fnUntraced(function* ({ files, ledger }: TrackedFolder.Tracker, { folder, id, index }: Remains) {
+const record = Effect.fnUntraced(function* ({ files, ledger }: TrackedFolder.Tracker, remains: Remains) {
+  const { folder } = remains
   const found = new Map<string, FileRecord>()
   for (const sub of folders) {
     for (const entry of yield* lookForHouse(files, sub === "" ? folder : `${folder}/${sub}`)) {
@@ -98,20 +100,7 @@ const record = Effect.fnUntraced(function* ({ files, ledger }: TrackedFolder.Tra
       found.set(name, (yield* recorded(files, `${folder}/${name}`)) ?? TrackedFolder.empty)
     }
   }
-  const session: SessionRecord = {
-    id,
-    folder,
-    index,
-    seq: -1,
-    position: 0,
-    first: "",
-    shown: -1,
-    checkpointSeq: -1,
-    checkpointSize: 0,
-    entry: null,
-    behind: false
-  }
-  yield* ledger.keep(folder, found, session)
+  yield* ledger.keep(folder, found, unwritten(remains, ""))
 })
 
 /** Records index files that hold only names of sibling folders. */

@@ -10,7 +10,7 @@ import type { Finding, FindingKind, LedgerFailed, SafeError } from "../layout/Er
 import { isPermitted, type Modes } from "../layout/Layout.ts"
 import type { Source } from "../render/Pieces.ts"
 import type { Ledger } from "./Ledger.ts"
-import { type FileRecord, recordOf } from "./Records.ts"
+import { type FileRecord, recordOf, type SessionRecord } from "./Records.ts"
 
 /** The services that every operation needs. */
 export interface Tracker {
@@ -36,6 +36,10 @@ export interface Folder {
   /** The records of its files; updated in place as the files change. */
   readonly records: Map<string, FileRecord>
 }
+
+/** The folder of a session with the records of its files. */
+export const recorded = (ledger: Ledger, { folder, id }: Pick<SessionRecord, "folder" | "id">) =>
+  Effect.map(ledger.files(folder), (records): Folder => ({ path: folder, sessionID: id, records: new Map(records) }))
 
 const isStreamed = <E>(content: Content<E>): content is Streamed<E> =>
   typeof content === "object" && !(content instanceof Uint8Array)
@@ -254,7 +258,7 @@ type LogState = { readonly is: "ours"; readonly surplus: number } | { readonly i
 
 export const empty: FileRecord = { size: 0, crc: 0, stamp: "", next: null, lasting: true }
 
-const recorded = (folder: Folder, name: string): FileRecord => folder.records.get(name) ?? empty
+const recordIn = (folder: Folder, name: string): FileRecord => folder.records.get(name) ?? empty
 
 export const look = <E>(
   { files }: Tracker,
@@ -264,7 +268,7 @@ export const look = <E>(
 ): Effect.Effect<LogState, TrackError | E> =>
   Effect.gen(function* () {
     const path = `${folder.path}/${name}`
-    const record = recorded(folder, name)
+    const record = recordIn(folder, name)
     const found = yield* files.stamp(path)
     if (found === undefined) return record.stamp === "" ? { is: "ours", surplus: 0 } : { is: "missing" }
     if (found.text === record.stamp && found.size === record.size) return { is: "ours", surplus: 0 }
@@ -303,7 +307,7 @@ export const append = <E>(
 ): Effect.Effect<FileRecord, TrackError | E> =>
   Effect.gen(function* () {
     const [path, mode] = [`${folder.path}/${name}`, modes.file(folder.path)]
-    let { crc, size } = recorded(folder, name)
+    let { crc, size } = recordIn(folder, name)
     const there = size + Math.min(surplus, next.size)
     let stamp: Stamp | undefined
     yield* Stream.runForEach(next.bytes, (bytes) =>

@@ -4,9 +4,6 @@
 import { Effect } from "effect"
 import { historyAt } from "@daybook/core/request/Recorded"
 import { SessionID } from "@daybook/log/domain/Identifiers"
-import type { EventLog, ReadError } from "@daybook/log/log/EventLog"
-import type { SessionStore } from "@daybook/log/store/SessionStore"
-import type { StoreError } from "@daybook/log/store/StoreError"
 import { contextFiles } from "../context/ContextFiles.ts"
 import { blobPath, sentOf } from "../context/Pack.ts"
 import type { PackState } from "../context/PackState.ts"
@@ -71,19 +68,8 @@ export const blobFile = (hash: string): string => `${contextPrefix}${blobPath(ha
  * The context files by name, relative to the session's folder; empty before the first step. The returned state holds
  * the hashes of swapped lines, so that each is computed once.
  */
-export const contextOf = <E>(
-  sessionID: string,
-  /** The session's name in its address. */
-  session: string,
-  state: PackState,
-  /** The SHA-256 of bytes of `messages.jsonl`. */
-  digest: (at: number, bytes: number) => Effect.Effect<string, E>
-): Effect.Effect<
-  { readonly files: ReadonlyMap<string, string | Uint8Array>; readonly state: PackState },
-  E | ReadError | StoreError,
-  EventLog | SessionStore
-> =>
-  Effect.map(contextInput({ sessionID: SessionID.make(sessionID), session, state, digest }), ({ input, state }) => ({
+export const contextOf = <E>(options: ContextOptions<E>) =>
+  Effect.map(contextInput(options), ({ input, state }) => ({
     state,
     files: new Map(
       [...(input === undefined ? [] : contextFiles(input))].map(([path, content]) => [

@@ -17,7 +17,7 @@ import { isLog, logs, piecesOf } from "../render/Rendering.ts"
 import { contextFolders, contextPrefix } from "../render/SessionContext.ts"
 import type { CachedState, WriteError } from "./CachedSession.ts"
 import * as Repair from "./Repair.ts"
-import { addressAt, checkpointEvery, emptyLogs, forget, unwritten, type Writer } from "./Writer.ts"
+import { addressAt, checkpointEvery, emptyLogs, forget, placeOf, unwritten, type Writer } from "./Writer.ts"
 
 // Removes the files of a session that was removed or moved to another address; each step can be repeated.
 
@@ -51,11 +51,7 @@ export const drop = Effect.fnUntraced(function* (writer: Writer, id: string) {
   const record = yield* ledger.session(id)
   if (record === undefined) return
   writer.indexes.add(record.index)
-  const folder: TrackedFolder.Folder = {
-    path: record.folder,
-    sessionID: id,
-    records: new Map(yield* ledger.files(record.folder))
-  }
+  const folder = yield* TrackedFolder.recorded(ledger, record)
   if (yield* files.reach(folder.path)) {
     yield* TrackedFolder.sweepLeftovers(tracker, folder)
     for (const [name, file] of folder.records) yield* removeFile(tracker, folder, name, file)
@@ -80,11 +76,11 @@ export const flush = (writer: Writer, id: string): Effect.Effect<void, WriteErro
 /** Begins a session that was not written yet. */
 const begin = Effect.fnUntraced(function* ({ tracker }: Writer, record: SessionRecord) {
   const { files, ledger } = tracker
-  const { folder: path, id } = record
+  const { folder: path } = record
   const session: CachedState = {
     record,
     rendering: Rendering.initial,
-    folder: { path, sessionID: id, records: new Map(yield* ledger.files(path)) },
+    folder: yield* TrackedFolder.recorded(ledger, record),
     whole: false,
     // Existing files may be ours, of a lost record.
     ahead: yield* files.reach(path)
@@ -111,7 +107,7 @@ const write = Effect.fnUntraced(function* (writer: Writer, id: string, portion: 
     yield* drop(writer, id)
     return yield* advance(writer, id)
   }
-  const session = before ?? (yield* begin(writer, unwritten(id, address, portion.first)))
+  const session = before ?? (yield* begin(writer, unwritten(placeOf(id, address), portion.first)))
   yield* TrackedFolder.ensureFolders(writer.tracker, session.folder, inContext)
   const changes = new Map<string, FileRecord>()
   const read = readerOf(writer.log, id)
@@ -215,7 +211,7 @@ export const leave = Effect.fnUntraced(function* (writer: Writer, id: string): E
   // None of its events can be read: it is recorded under the address of a session that was given none.
   const address = addressOf({ id }, undefined, writer.uid)
   if (address === undefined) return ""
-  const begun: SessionRecord = { ...unwritten(id, address, ""), behind: true }
+  const begun: SessionRecord = { ...unwritten(placeOf(id, address), ""), behind: true }
   yield* writer.tracker.ledger.keep(begun.folder, emptyLogs, begun)
   return begun.folder
 })

@@ -5,6 +5,7 @@
  * specs/files.md (FL-6, FL-8).
  */
 import { Effect, Stream } from "effect"
+import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, type ReadError } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
@@ -35,9 +36,12 @@ const nothing: Source = { size: 0, bytes: Stream.empty }
 
 /** The context that the last step was shown. Swapped lines are read from the logs, which are repaired by now. */
 const contextAt = (writer: Writer.Writer, session: CachedState, name: string, pack: PackState) =>
-  SessionContext.contextOf(session.record.id, name, pack, (at, bytes) =>
-    writer.tracker.files.digest(`${session.folder.path}/messages.jsonl`, at, bytes)
-  ).pipe(Effect.provideService(EventLog, writer.log), Effect.provideService(SessionStore, writer.store))
+  SessionContext.contextOf({
+    sessionID: SessionID.make(session.record.id),
+    session: name,
+    state: pack,
+    digest: (at, bytes) => writer.tracker.files.digest(`${session.folder.path}/messages.jsonl`, at, bytes)
+  }).pipe(Effect.provideService(EventLog, writer.log), Effect.provideService(SessionStore, writer.store))
 
 /** The context at the session's end; keeps the hashes that it computes. */
 const contextOf = (writer: Writer.Writer, session: CachedState, name: string) =>
@@ -193,50 +197,31 @@ const rewrite = Effect.fnUntraced(function* (writer: Writer.Writer, id: string):
   session.record = { ...session.record, shown: -1 }
 })
 
-export interface SessionWriter {
-  /** Takes events of one session in order and skips known ones. Written per portion, `flush` or `finish`. */
-  readonly append: (id: string, events: ReadonlyArray<SessionEvent>) => Effect.Effect<void, WriteError>
-  readonly flush: (id: string) => Effect.Effect<void, WriteError>
-  /** Writes the session's pending portion and marks it behind, to be retried; returns its folder. */
-  readonly leave: (id: string) => Effect.Effect<string, WriteError>
-  readonly waiting: () => ReadonlyArray<string>
-  /** Whether the pending portions together have reached the memory bound. */
-  readonly isFull: () => boolean
-  /** Takes and writes all events of the session's log. */
-  readonly advance: (id: string) => Effect.Effect<void, WriteError>
-  /** Brings values and context up to the logs. `atEnd`: the log has no more events; surplus bytes are not ours. */
-  readonly finish: (id: string, options: { readonly atEnd: boolean }) => Effect.Effect<void, WriteError>
-  /** Whether all files of a recorded session are unchanged since they were written. */
-  readonly intact: (record: SessionRecord) => Effect.Effect<boolean, TrackedFolder.TrackError>
-  /** Renders the logs again and replaces those that differ; `finish` does the same for the other files. */
-  readonly rewrite: (id: string) => Effect.Effect<void, WriteError>
-  readonly drop: (id: string) => Effect.Effect<void, TrackedFolder.TrackError>
-  /** The former entries in this index of adopted sessions. */
-  readonly adopted: (index: string) => ReadonlyArray<IndexEntry>
-  readonly dueIndexes: () => ReadonlyArray<string>
-  readonly written: (index: string) => void
-  readonly forget: (id: string) => void
-}
-
 /** The writer of all sessions under one root. */
-export const make = (options: Writer.WriterOptions): SessionWriter => {
+export const make = (options: Writer.WriterOptions) => {
   const writer = Writer.make(options)
   const { adopted, indexes, waiting } = writer
   return {
-    append: (id, events) => Appending.append(writer, id, events),
-    flush: (id) => Appending.flush(writer, id),
-    leave: (id) => Appending.leave(writer, id),
-    advance: (id) => Appending.advance(writer, id),
-    finish: (id, options) => finish(writer, id, options),
-    intact: (record) => intact(writer, record),
-    rewrite: (id) => rewrite(writer, id),
-    drop: (id) => drop(writer, id),
-    forget: (id) => Writer.forget(writer, id),
-    adopted: (index) => [...(adopted.get(index)?.values() ?? [])],
+    /** Takes events of one session in order and skips known ones. Written per portion, `flush` or `finish`. */
+    append: (id: string, events: ReadonlyArray<SessionEvent>) => Appending.append(writer, id, events),
+    flush: (id: string) => Appending.flush(writer, id),
+    leave: (id: string) => Appending.leave(writer, id),
+    advance: (id: string) => Appending.advance(writer, id),
+    finish: (id: string, options: { readonly atEnd: boolean }) => finish(writer, id, options),
+    intact: (record: SessionRecord) => intact(writer, record),
+    rewrite: (id: string) => rewrite(writer, id),
+    drop: (id: string) => drop(writer, id),
+    forget: (id: string) => Writer.forget(writer, id),
+    /** The former entries in this index of adopted sessions. */
+    adopted: (index: string) => [...(adopted.get(index)?.values() ?? [])],
+    /** The folders of indexes to be written. */
     dueIndexes: () => [...indexes],
-    written: (index) => void indexes.delete(index),
+    written: (index: string) => void indexes.delete(index),
     waiting: () => [...waiting.keys()],
+    /** Whether the pending portions together have reached the memory bound. */
     isFull: () =>
       waiting.size > remembered || [...waiting.values()].reduce((sum, { size }) => sum + size, 0) >= Pieces.portionLimit
   }
 }
+
+export type SessionWriter = ReturnType<typeof make>

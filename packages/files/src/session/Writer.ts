@@ -79,11 +79,7 @@ export const makeSessionCache = ({
     }
     const record = yield* ledger.session(id)
     if (record === undefined) return undefined
-    const folder: TrackedFolder.Folder = {
-      path: record.folder,
-      sessionID: id,
-      records: new Map(yield* ledger.files(record.folder))
-    }
+    const folder = yield* TrackedFolder.recorded(ledger, record)
     const text = yield* ledger.checkpoint(id)
     const from = text === undefined ? undefined : Rendering.fromText(text)
     const rendering = yield* replay(log, id, from ?? Rendering.initial, record.seq, nothing)
@@ -143,10 +139,15 @@ export const addressAt = ({ uid }: Writer, id: string, fold: State): KeptAddress
 
 export const emptyLogs: ReadonlyMap<string, FileRecord> = new Map(logs.map((name) => [name, TrackedFolder.empty]))
 
-export const unwritten = (id: string, address: KeptAddress, first: string): SessionRecord => ({
+/** Where the files of a session are. */
+export const placeOf = (id: string, address: KeptAddress) => ({
   id,
   folder: sessionFolder(address),
-  index: indexFolder(address),
+  index: indexFolder(address)
+})
+
+export const unwritten = (of: Pick<SessionRecord, "id" | "folder" | "index">, first: string): SessionRecord => ({
+  ...of,
   seq: -1,
   position: 0,
   first,

@@ -157,9 +157,12 @@ const contentsOf = Effect.fnUntraced(function* (
 ) {
   const values = valueFiles(rendering.fold, address, (latest) => answerFrom(latest, readerOf(log, id)))
   const context: ReadonlyMap<string, Content> = whole
-    ? (yield* contextOf(id, address.session, rendering.pack, (from, bytes) =>
-        files.digest(`${folder}/messages.jsonl`, from, bytes)
-      )).files
+    ? (yield* contextOf({
+        sessionID: SessionID.make(id),
+        session: address.session,
+        state: rendering.pack,
+        digest: (from, bytes) => files.digest(`${folder}/messages.jsonl`, from, bytes)
+      })).files
     : new Map()
   return new Map<string, ExpectedContent>([...values, ...context])
 })

@@ -8,8 +8,9 @@ import * as fs from "node:fs"
 import { join } from "node:path"
 import { Clock, Context, Duration, Effect, Layer, Option, Schema } from "effect"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
+import { codeOf } from "@daybook/log/support/SystemError"
 import * as FileSessionStorage from "../storage/FileSessionStorage.ts"
-import { codeOf, failed, type StorageFailed } from "../storage/SessionStorage.ts"
+import { failed, type StorageFailed } from "../storage/SessionStorage.ts"
 import { attempt } from "../storage/FileSessionStorage.ts"
 
 /** The SHA-256 of a blob, in lower-case hex. It names the blob's file, so nothing else may reach a path. */

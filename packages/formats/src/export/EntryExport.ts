@@ -316,6 +316,19 @@ export class EntryExport {
 export const dialectOf = ({ imported }: Session): EntryDialect =>
   imported !== undefined && isEntryDialect(imported.dialect) ? imported.dialect : "xcsh"
 
+/** The lines of the events, and those of their end. */
+export const exported = <E, R>(
+  events: Stream.Stream<SessionEvent, E, R>,
+  next: (event: SessionEvent) => Either.Either<ReadonlyArray<string>, DifferenceUnreadable>,
+  end: () => ReadonlyArray<string>
+): Stream.Stream<string, E | DifferenceUnreadable, R> =>
+  Stream.concat(
+    Stream.mapChunksEffect(events, (chunk) =>
+      Effect.map(Either.all(Chunk.toReadonlyArray(chunk).map(next)), (lines) => Chunk.unsafeFromArray(lines.flat()))
+    ),
+    Stream.suspend(() => Stream.fromIterable(end()))
+  )
+
 /** The lines of a session. `done` gets what was left out, at the end. */
 export const entryLines = <E, R>(
   session: Session,
@@ -325,15 +338,13 @@ export const entryLines = <E, R>(
 ): Stream.Stream<string, E | DifferenceUnreadable, R> =>
   Stream.suspend(() => {
     const all = new EntryExport(session, dialect)
-    const body = Stream.mapChunksEffect(events, (chunk) =>
-      Effect.map(Either.all(Chunk.toReadonlyArray(chunk).map((event) => all.next(event))), (lines) =>
-        Chunk.unsafeFromArray(lines.flat())
-      )
+    return exported(
+      events,
+      (event) => all.next(event),
+      () => {
+        const lines = all.end()
+        done(all.report)
+        return lines
+      }
     )
-    const tail = Stream.suspend(() => {
-      const lines = all.end()
-      done(all.report)
-      return Stream.fromIterable(lines)
-    })
-    return Stream.concat(body, tail)
   })

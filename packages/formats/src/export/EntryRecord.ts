@@ -25,9 +25,11 @@ export interface RecordPlace {
   readonly resultOf: (messageID: string, callID: string) => string | undefined
 }
 
-type Of<Type extends Draft["type"]> = Extract<Draft, { readonly type: Type }>
+/** A draft of this type. */
+export type Of<Type extends Draft["type"]> = Extract<Draft, { readonly type: Type }>
 
-const find = <Type extends Draft["type"]>(events: ReadonlyArray<Draft>, type: Type): Of<Type> | undefined =>
+/** The first draft of this type. */
+export const find = <Type extends Draft["type"]>(events: ReadonlyArray<Draft>, type: Type): Of<Type> | undefined =>
   events.find((event): event is Of<Type> => event.type === type)
 
 const base = (type: string, { key, parent, time }: RecordPlace): JsonObject => ({

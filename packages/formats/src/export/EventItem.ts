@@ -3,13 +3,9 @@ import { joined } from "@daybook/log/domain/LongText"
 import type { Prompt, Tokens, ToolContent } from "@daybook/log/domain/Values"
 import type { Draft, EventIn } from "@daybook/log/events/SessionEvents"
 import type { AnswerPart, Content, Item, Spending } from "../conversation/Conversation.ts"
-import type { RecordPlace } from "./EntryRecord.ts"
+import { find, type Of, type RecordPlace } from "./EntryRecord.ts"
 
-type Of<Type extends Draft["type"]> = Extract<Draft, { readonly type: Type }>
 type Base = Pick<Item, "key" | "parent" | "time" | "place" | "record">
-
-const find = <Type extends Draft["type"]>(events: ReadonlyArray<Draft>, type: Type): Of<Type> | undefined =>
-  events.find((event): event is Of<Type> => event.type === type)
 
 const media = ({ mime, uri }: { readonly mime: string; readonly uri: string }): Content[number] => ({
   type: "media",

@@ -4,20 +4,18 @@
  * events of one record. Spec: IM-34, IM-35.
  */
 import { createHash } from "node:crypto"
-import { Chunk, Effect, Either, Option, Schema, Stream } from "effect"
+import { Either, Option, Schema, Stream } from "effect"
 import { contains, linear } from "@daybook/log/domain/HistoryPath"
 import type { Session } from "@daybook/log/domain/Message"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { Head } from "../conversation/Conversation.ts"
 import { apply, type JsonObject } from "./Difference.ts"
 import * as ThreadRecord from "../thread/ThreadRecord.ts"
-import type { ThreadMetadata } from "../thread/ThreadRecord.ts"
+import { alphabet, type ThreadMetadata } from "../thread/ThreadRecord.ts"
 import * as ThreadWriter from "../thread/ThreadWriter.ts"
-import { DifferenceUnreadable, type ExportReport, Ledger } from "./EntryExport.ts"
+import { DifferenceUnreadable, exported, type ExportReport, Ledger } from "./EntryExport.ts"
 import { eventItem } from "./EventItem.ts"
 import { type Group, Grouping } from "./Grouping.ts"
-
-const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 /** The thread's id: the imported thread's, the session's if it ends in a ULID, else an id derived from the session's. */
 const threadIDOf = ({ createdAt, id, imported }: Session): ThreadRecord.ThreadID => {
@@ -126,29 +124,26 @@ export const threadLines = <E, R>(
       native += made.length
       return Either.right(made.map(written))
     }
-    const body = Stream.mapChunksEffect(events, (chunk) =>
-      Effect.map(Either.all(Chunk.toReadonlyArray(chunk).map(next)), (all) => Chunk.unsafeFromArray(all.flat()))
-    )
-    const tail = Stream.suspend(() => {
+    const end = () => {
       const last = linesOf(grouping.end())
       const texts = last.map(written)
-      const end = writer.end()
-      const { lastMessageAt, messageCount, nextSeq } = end.metadata
+      const ended = writer.end()
+      const { lastMessageAt, messageCount, nextSeq } = ended.metadata
       const kept =
         metadata === undefined || native + last.length === 0
           ? metadata
           : { ...metadata, lastMessageAt, messageCount, nextSeq: nextSeq ?? 0 }
       done({
-        metadata: kept ?? { ...end.metadata, ...ownMetadata(session) },
+        metadata: kept ?? { ...ended.metadata, ...ownMetadata(session) },
         report: {
           lines,
-          dropped: { ...Object.fromEntries(grouping.dropped), ...(restores ? {} : end.dropped) },
+          dropped: { ...Object.fromEntries(grouping.dropped), ...(restores ? {} : ended.dropped) },
           records: 0,
           notes:
             session.path === undefined ? [] : ["a thread has one branch: the session's other branches are left out"]
         }
       })
-      return Stream.fromIterable(texts)
-    })
-    return Stream.concat(body, tail)
+      return texts
+    }
+    return exported(events, next, end)
   })

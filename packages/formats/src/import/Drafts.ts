@@ -5,6 +5,7 @@ import { fitting } from "@daybook/log/domain/LongText"
 import { defaultAgent, type Tokens, type ToolContent } from "@daybook/log/domain/Values"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import type { AnswerPart, Content, Dialect, Item, Spending } from "../conversation/Conversation.ts"
+import { nothing } from "../reading/Tolerant.ts"
 
 // Derives ids from a foreign log, so that the same log always becomes the same session.
 
@@ -54,8 +55,6 @@ export const tokensOf = ({ cacheRead, cacheWrite, input, output, reasoning }: Sp
   cache: { read: cacheRead, write: cacheWrite }
 })
 
-export const nothingSpent: Spending = { input: 0, output: 0, reasoning: 0, cacheRead: 0, cacheWrite: 0, cost: 0 }
-
 /** The admission and the promotion of a prompt; an activity starts between them. */
 export const prompt = (
   messageID: MessageID,
@@ -97,7 +96,7 @@ export const answer = (
   item: Of<"Answer">
 ): { readonly drafts: ReadonlyArray<Draft>; readonly calls: ReadonlyMap<string, Call> } => {
   const assistantMessageID = messageID
-  const { model, parts, provider, spent = nothingSpent } = item
+  const { model, parts, provider, spent = nothing } = item
   const drafts: Array<Draft> = [
     draft("session.next.step.started", {
       assistantMessageID,

@@ -17,13 +17,14 @@ import type { StoreError } from "@daybook/log/store/StoreError"
 import { Dialect, type Head, type Item, type Piece, Problem } from "../conversation/Conversation.ts"
 import { difference, type JsonObject } from "../export/Difference.ts"
 import { Ledger } from "../export/EntryExport.ts"
-import { entryHead, entryRecord, isEntryDialect } from "../export/EntryRecord.ts"
+import { type EntryDialect, entryHead, entryRecord, isEntryDialect } from "../export/EntryRecord.ts"
 import { eventItem } from "../export/EventItem.ts"
 import { threadLedger, threadRecord } from "../export/ThreadExport.ts"
+import { nothing, plus } from "../reading/Tolerant.ts"
 import * as ThreadRecord from "../thread/ThreadRecord.ts"
 import * as ThreadWriter from "../thread/ThreadWriter.ts"
 import { Conversion } from "./Conversion.ts"
-import { nothingSpent, sessionIDOf, textOf, tokensOf } from "./Drafts.ts"
+import { sessionIDOf, textOf, tokensOf } from "./Drafts.ts"
 import { optional } from "@daybook/log/support/Optional"
 
 // The errors of an import.
@@ -137,24 +138,22 @@ export interface ImportOptions {
 const batchEvents = 1024
 const batchChars = 2 * 1024 * 1024
 
-type TokenCounts = Readonly<Record<keyof typeof nothingSpent, number>>
-
-const sum = (a: TokenCounts, b: TokenCounts): TokenCounts => ({
-  input: a.input + b.input,
-  output: a.output + b.output,
-  reasoning: a.reasoning + b.reasoning,
-  cacheRead: a.cacheRead + b.cacheRead,
-  cacheWrite: a.cacheWrite + b.cacheWrite,
-  cost: a.cost + b.cost
-})
-
 /** A record of a log is parsed JSON. */
 const asJson = (record: object): JsonObject => record as JsonObject
 
-/** The record of a thread that an export makes of these events. */
-type Threads = (key: string, events: ReadonlyArray<Draft>, time: number, seq: number) => JsonObject
+/** The record that an export makes of these events. */
+type Maker = (key: string, events: ReadonlyArray<Draft>, time: number, seq: number) => JsonObject
 
-const makeThreads = (head: Head): Threads => {
+const makeEntries = (dialect: EntryDialect): Maker => {
+  const ledger = new Ledger(dialect)
+  return (key, events, time, seq) => {
+    const made = entryRecord(events, ledger.place(key, time))
+    ledger.add(key, events, seq)
+    return made
+  }
+}
+
+const makeThreads = (head: Head): Maker => {
   // An export begins with another head and another id: neither is in a record.
   const writer = ThreadWriter.make(ThreadRecord.ThreadID.make("0".repeat(26)), head)
   const ledger = threadLedger()
@@ -168,7 +167,7 @@ const makeThreads = (head: Head): Threads => {
 class Importing {
   records = 0
   offset = 0
-  usage: TokenCounts = nothingSpent
+  usage = nothing
   /** The session's title so far. */
   title: string | undefined
   /** The beginning of the first prompt. */
@@ -177,8 +176,8 @@ class Importing {
   private chars = 0
   private ends: ReadonlyArray<number> = []
   private readonly hash = createHash("sha256")
-  private readonly ledger: Ledger | undefined
-  private readonly writer: Threads | undefined
+  /** Makes the records of a dialect that Daybook writes. */
+  private readonly made: Maker | undefined
   readonly conversion: Conversion
 
   readonly head: Head
@@ -187,10 +186,13 @@ class Importing {
     this.head = head
     this.title = head.title
     this.conversion = new Conversion(sessionID, head, { directory, problem })
-    this.ledger = isEntryDialect(head.dialect) ? new Ledger(head.dialect) : undefined
-    this.writer = head.dialect === "thread" ? makeThreads(head) : undefined
-    if (this.writer !== undefined) this.imported({ record: this.recordOf(undefined, {}, head.record) })
-    if (this.ledger === undefined) return
+    const { dialect } = head
+    if (dialect === "thread") {
+      this.made = makeThreads(head)
+      this.imported({ record: this.recordOf(undefined, {}, head.record) })
+    }
+    if (!isEntryDialect(dialect)) return
+    this.made = makeEntries(dialect)
     const made = entryHead({
       id: head.id,
       time: this.conversion.time,
@@ -221,21 +223,16 @@ class Importing {
     this.records += 1
     this.offset = item.place.offset
     this.hashed(item.record)
-    const { conversion, ledger } = this
+    const { conversion } = this
     const before = conversion.pending
     conversion.convert(item)
     if (item._tag === "Title") this.title = item.title
     if (item._tag === "User") this.first ??= titleOfPrompt(textOf(item.content))
     const spent = "spent" in item ? item.spent : undefined
-    if (spent !== undefined) this.usage = sum(this.usage, spent)
+    if (spent !== undefined) this.usage = plus(this.usage, spent)
     const charged = item._tag === "Result" && spent !== undefined ? { cost: spent.cost, tokens: tokensOf(spent) } : {}
-    if (ledger !== undefined) {
-      const events = conversion.since(before)
-      const made = entryRecord(events, ledger.place(item.key, conversion.time))
-      ledger.add(item.key, events, conversion.seq)
-      this.imported({ record: this.recordOf(item.key, made, item.record), ...charged })
-    } else if (this.writer !== undefined) {
-      const made = this.writer(item.key, conversion.since(before), conversion.time, conversion.seq)
+    if (this.made !== undefined) {
+      const made = this.made(item.key, conversion.since(before), conversion.time, conversion.seq)
       this.imported({ record: this.recordOf(item.key, made, item.record), ...charged })
     } else if (spent !== undefined && item._tag === "Result") this.imported(charged)
   }

@@ -17,7 +17,6 @@ import * as JsonLines from "../lines/JsonLines.ts"
 import { recordLine, type RecordRefused, shallow } from "../lines/JsonLines.ts"
 import {
   loggedLatch,
-  type FileMissing,
   type SessionLocked,
   SessionStorage,
   type SessionWriter,
@@ -26,24 +25,10 @@ import {
 
 // Reads an entry log into memory for writing, migrated to the current version.
 
-interface LoadedLog {
-  readonly before: ReadonlyArray<JsonRecord>
-  readonly header: Header
-  /** The records after the header, in the current version. */
-  readonly records: ReadonlyArray<JsonRecord>
-  readonly problems: ReadonlyArray<Problem>
-  /** Where the records end, in bytes. What stands there is a line that is not complete yet, or was cut off. */
-  readonly end: number
-  /** The version of the file, if it was migrated. */
-  readonly migratedFrom?: number
-}
-
 const isRecord = (value: JsonRecord): boolean => isHeader(value) || isEntryRecord(value)
 
-/** Reads the log; undefined if the file is empty. */
-export const load = Effect.fn("LogLoad.load")(function* (
-  path: string
-): Effect.fn.Return<LoadedLog | undefined, EntryError | FileMissing | StorageFailed, SessionStorage> {
+/** Reads the log in the current version; undefined if the file is empty. */
+export const load = Effect.fn("LogLoad.load")(function* (path: string) {
   const storage = yield* SessionStorage
   const before: Array<JsonRecord> = []
   const records: Array<JsonRecord> = []
@@ -86,7 +71,9 @@ export const load = Effect.fn("LogLoad.load")(function* (
     header: migrated,
     records,
     problems,
+    /** Where the records end, in bytes. What stands there is a line that is not complete yet, or was cut off. */
     end: last?.kind === "torn-line" ? last.place.offset : sizeBytes,
+    // The version of the file, if it was migrated.
     ...(version < currentVersion ? { migratedFrom: version } : {})
   }
 })

@@ -8,10 +8,10 @@ import { StringDecoder } from "node:string_decoder"
 import { Effect, Either, Layer, Option, type Scope, Stream } from "effect"
 import * as FileLock from "@daybook/log/storage/FileLock"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
+import { codeOf } from "@daybook/log/support/SystemError"
 import {
   makeLatch,
   backupName,
-  codeOf,
   failed,
   failedOrMissing,
   type FileMissing,

@@ -3,7 +3,8 @@
  * Implemented on disk (`FileSessionStorage.ts`) and in memory (`MemorySessionStorage.ts`); `test/formats/storage` runs
  * one suite on both. It knows nothing of entries. Spec: FM-70..FM-76 in specs/formats.md.
  */
-import { Context, Effect, type Either, Option, Predicate, Schema, type Scope, type Stream } from "effect"
+import { Context, Effect, type Either, Option, Schema, type Scope, type Stream } from "effect"
+import { codeOf } from "@daybook/log/support/SystemError"
 
 // Defines what goes wrong with the files of foreign sessions, as sentences for people.
 
@@ -48,12 +49,9 @@ const sentences: Readonly<Record<string, string>> = {
   EROFS: "the file system is read-only"
 }
 
-export const codeOf = (cause: unknown): string =>
-  Predicate.hasProperty(cause, "code") && typeof cause.code === "string" ? cause.code : "EIO"
-
 /** Translates an error of the system. */
 export const failed = (operation: string, path: string, cause: unknown): StorageFailed => {
-  const code = codeOf(cause)
+  const code = codeOf(cause, "EIO")
   return new StorageFailed({ operation, path, code, details: sentences[code] ?? `the system reports ${code}` })
 }
 

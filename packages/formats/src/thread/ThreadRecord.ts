@@ -25,7 +25,8 @@ const isThreadID = Schema.is(ThreadID)
 export const check = (id: string): Either.Either<ThreadID, InvalidThreadID> =>
   isThreadID(id) ? Either.right(id) : Either.left(new InvalidThreadID({ id }))
 
-const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+/** The digits of a ULID. */
+export const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 /** The time of a ULID in milliseconds since the epoch: its first ten characters. */
 export const timeOf = (id: ThreadID): number =>

@@ -34,6 +34,16 @@ const commandText = ({ command, exitCode, output }: Extract<Item, { readonly _ta
   return `Ran \`${command}\`\n${shown}${exitCode === undefined || exitCode === 0 ? "" : `\nExit code ${exitCode}`}`
 }
 
+/** What a thread cannot hold, by the item. */
+const unwritten = {
+  Edit: "edit of the context",
+  Withheld: "withheld part",
+  Usage: "usage",
+  ModelChange: "model change",
+  Label: "label",
+  Opaque: "other record"
+} as const
+
 export const make = (id: ThreadID, head: Head): ThreadWriter => {
   const dropped = new Map<string, number>()
   const drop = (kind: string, count = 1) => void (count > 0 && dropped.set(kind, (dropped.get(kind) ?? 0) + count))
@@ -110,26 +120,11 @@ export const make = (id: ThreadID, head: Head): ThreadWriter => {
           item,
           `A branch of this conversation was left. Its summary:\n<summary>\n${item.summary}\n</summary>`
         )
-      case "Edit":
-        drop("edit of the context")
-        return []
-      case "Withheld":
-        drop("withheld part")
-        return []
-      case "Usage":
-        drop("usage")
-        return []
       case "Title":
         name = item.title
         return []
-      case "ModelChange":
-        drop("model change")
-        return []
-      case "Label":
-        drop("label")
-        return []
-      case "Opaque":
-        drop("other record")
+      default:
+        drop(unwritten[item._tag])
         return []
     }
   }

@@ -60,21 +60,8 @@ export interface Events {
   readonly noted: (token: string, record: string) => void
 }
 
-interface StreamCutter {
-  /** The next command: its output lies between its beginning and an end, and goes to the sink. */
-  readonly expect: (token: string, sink: Sink) => void
-  /** Another mark of the running command. */
-  readonly also: (kind: "end" | "note", token: string) => void
-  /** The next bytes of the stream. */
-  readonly add: (bytes: Buffer) => void
-  /** Whether the command's beginning has passed. */
-  readonly begun: () => boolean
-  /** Passes on what was held back, when nothing follows. */
-  readonly flush: () => void
-}
-
 /** `late` takes what comes outside of commands. */
-export const makeCutter = (late: Sink, events: Events): StreamCutter => {
+export const makeCutter = (late: Sink, events: Events) => {
   let held = nothing
   const marks: Array<Mark> = []
   let sink: Sink = late
@@ -108,14 +95,16 @@ export const makeCutter = (late: Sink, events: Events): StreamCutter => {
     return bytes.subarray(last + 1)
   }
   return {
-    expect: (token, to) => {
+    /** The next command: its output lies between its beginning and an end, and goes to the sink. */
+    expect: (token: string, to: Sink) => {
       begun = false
       sink = to
       expectMark("begin", token)
       expectMark("end", token)
     },
+    /** Another mark of the running command. */
     also: expectMark,
-    add: (chunk) => {
+    add: (chunk: Buffer) => {
       let bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk])
       held = nothing
       for (let match = firstOf(bytes, marks); match !== undefined; match = firstOf(bytes, marks)) {
@@ -128,7 +117,9 @@ export const makeCutter = (late: Sink, events: Events): StreamCutter => {
       // Copied, because the chunk is not ours to keep.
       if (hold > 0) held = Buffer.from(bytes.subarray(bytes.length - hold))
     },
+    /** Whether the command's beginning has passed. */
     begun: () => begun,
+    /** Passes on what was held back, when nothing follows. */
     flush: () => {
       pass(held)
       held = nothing

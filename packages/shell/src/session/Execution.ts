@@ -135,6 +135,20 @@ const makeLive = (pass: (text: string) => void) => {
   return { add, end }
 }
 
+/** What a result says of the command's end. */
+const endOf = (
+  { closed, code, cwd, stopped, timedOut }: CommandEnd,
+  { late, millis }: CommandTiming,
+  secrets: Secrets
+) => ({
+  exit_code: stopped && !timedOut ? interrupted : code,
+  duration_ms: Math.round(millis),
+  cwd: redacted(cwd, secrets),
+  ...(timedOut ? { timed_out: true as const } : {}),
+  ...(closed === undefined ? {} : { closed }),
+  ...(late === "" ? {} : { late_output: late })
+})
+
 const reports = (stdout: StreamReport | undefined, stderr: StreamReport | undefined) => ({
   ...(stdout === undefined ? {} : { stdout }),
   ...(stderr === undefined ? {} : { stderr })
@@ -169,20 +183,10 @@ export const passed = ({ dialect, secrets, take }: PassedOptions): Execution => 
   const stderr = stream("stderr")
   return {
     sinks: { stdout: stdout.sink, stderr: stderr.sink },
-    result: ({ closed, code, cwd, stopped, timedOut }, { late, millis }) => {
+    result: (ended, timing) => {
       stdout.end(false)
-      stderr.end(closed === "exited")
-      return {
-        stdout: "",
-        stderr: "",
-        exit_code: stopped && !timedOut ? interrupted : code,
-        duration_ms: Math.round(millis),
-        cwd: redacted(cwd, secrets),
-        truncated: printed,
-        ...(timedOut ? { timed_out: true } : {}),
-        ...(closed === undefined ? {} : { closed }),
-        ...(late === "" ? {} : { late_output: late })
-      }
+      stderr.end(ended.closed === "exited")
+      return { stdout: "", stderr: "", ...endOf(ended, timing, secrets), truncated: printed }
     }
   }
 }
@@ -219,23 +223,18 @@ export const make = ({ budget, dialect, handle, onText, secrets, store }: Execut
   const stderr = stream("stderr")
   return {
     sinks: { stdout: stdout.sink, stderr: stderr.sink },
-    result: ({ closed, code, cwd, stopped, timedOut }, { late, millis }) => {
-      const saysExit = closed === "exited" && dialect === "bash"
+    result: (ended, timing) => {
+      const saysExit = ended.closed === "exited" && dialect === "bash"
       const [out, err] = [stdout.end(false), stderr.end(saysExit)]
       const truncated = out.truncated || err.truncated
       const left = saysExit ? withoutFarewell(err.text) : err.text
       return {
         stdout: out.text,
         stderr: left,
-        exit_code: stopped && !timedOut ? interrupted : code,
-        duration_ms: Math.round(millis),
-        cwd: redacted(cwd, secrets),
+        ...endOf(ended, timing, secrets),
         truncated,
         ...(truncated ? { budget: reports(out.report, err.report) } : {}),
-        ...(out.kept || err.kept ? { output: handle } : {}),
-        ...(timedOut ? { timed_out: true } : {}),
-        ...(closed === undefined ? {} : { closed }),
-        ...(late === "" ? {} : { late_output: late })
+        ...(out.kept || err.kept ? { output: handle } : {})
       }
     }
   }

@@ -4,17 +4,7 @@
  */
 import { constants } from "node:os"
 import { performance } from "node:perf_hooks"
-import {
-  Context,
-  Deferred,
-  Duration,
-  Effect,
-  type Exit as Outcome,
-  FiberId,
-  FiberSet,
-  Runtime,
-  type Scope
-} from "effect"
+import { Context, Deferred, Duration, Effect, type Exit as Outcome, FiberId, FiberSet, Runtime } from "effect"
 import type { Breach } from "@daybook/core/child/SandboxWatch"
 import { drain, Grace, pause } from "@daybook/core/child/ShellProcess"
 import { TransportFailed } from "../domain/ShellError.ts"
@@ -28,14 +18,8 @@ import { bootstrap, type Dialect, end, line, noFolder, noteLine, setup } from ".
 // Ends a command that runs too long: one fiber for all commands of a shell, because a fiber for each costs a tenth of a
 // short command.
 
-interface Deadline {
-  /** Calls back after this time, unless `clear` comes before. */
-  readonly set: (millis: number, call: () => void) => void
-  readonly clear: () => void
-}
-
 /** The scope's end ends the wait. */
-export const makeDeadline: Effect.Effect<Deadline, never, Scope.Scope> = Effect.gen(function* () {
+export const makeDeadline = Effect.gen(function* () {
   const clock = yield* Effect.clock
   const scope = yield* Effect.scope
   const fork = Runtime.runFork(yield* Effect.runtime())
@@ -55,7 +39,8 @@ export const makeDeadline: Effect.Effect<Deadline, never, Scope.Scope> = Effect.
     return Effect.sync(call)
   })
   return {
-    set: (millis, call) => {
+    /** Calls back after this time, unless `clear` comes before. */
+    set: (millis: number, call: () => void) => {
       due = { at: clock.unsafeCurrentTimeMillis() + millis, call }
       if (due.at >= wakes) return
       sleeper?.unsafeInterruptAsFork(FiberId.none)

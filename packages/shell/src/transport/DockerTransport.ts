@@ -176,13 +176,7 @@ const start = (inside: Inside, script: string): Effect.Effect<DockerProcess, Tra
     try {
       // In a group of its own, the client gets no interrupt of the terminal.
       const child = spawn(client.program, execArguments(found, target, script), { env: client.env, detached: true })
-      const ending = makeProgram({
-        input: child.stdin,
-        outputs: [
-          ["stdout", child.stdout],
-          ["stderr", child.stderr]
-        ]
-      })
+      const ending = makeProgram({ input: child.stdin, stdout: child.stdout, stderr: child.stderr })
       child.on("exit", (code) => void Effect.runCallback(Effect.map(endOf(inside, code), ending.end)))
       child.on("error", cannot)
       child.on("spawn", () => resume(Effect.succeed({ ...ending, child })))

@@ -23,12 +23,6 @@ interface KnownKey {
   readonly key: string
 }
 
-interface KnownKeys {
-  readonly keys: ReadonlyArray<KnownKey>
-  /** The numbers of lines that are not understood. They may name the host. */
-  readonly faults: ReadonlyArray<number>
-}
-
 /** `revoked` and `changed` are never accepted; `unknown` means that no line names the host. */
 export type Verdict = "known" | "unknown" | "changed" | "revoked"
 
@@ -61,7 +55,8 @@ const parseLine = (line: string): KnownKey | "nothing" | "fault" => {
   return { revoked: first === "@revoked", hosts, type, key: Buffer.from(key, "base64").toString("base64") }
 }
 
-export const parse = (text: string): KnownKeys => {
+/** The keys, and the numbers of lines that are not understood: they may name the host. */
+export const parse = (text: string) => {
   const lines = text.split("\n").map((line, index) => ({ number: index + 1, parsed: parseLine(line) }))
   return {
     keys: lines.flatMap(({ parsed }) => (typeof parsed === "string" ? [] : [parsed])),
@@ -159,13 +154,8 @@ const append = async (path: string, line: string): Promise<void> => {
   }
 }
 
-interface Files {
-  readonly keys: ReadonlyArray<KnownKey>
-  /** Lines that are not understood, as `FILE:LINE`. */
-  readonly faults: ReadonlyArray<string>
-}
-
-const load = (paths: ReadonlyArray<string>): Effect.Effect<Files, TransportFailed> =>
+/** The keys of the files, and their lines that are not understood, as `FILE:LINE`. */
+const load = (paths: ReadonlyArray<string>) =>
   Effect.map(
     Effect.forEach(paths, (path) =>
       Effect.tryPromise({

@@ -71,13 +71,7 @@ const startProcess = ({ cwd, env, prefix }: LocalLaunch, script: string) =>
       })
       const { pid, stderr, stdin, stdout } = child
       if (pid === undefined) return void child.on("error", refuse)
-      const ending = makeProgram({
-        input: stdin,
-        outputs: [
-          ["stdout", stdout],
-          ["stderr", stderr]
-        ]
-      })
+      const ending = makeProgram({ input: stdin, stdout, stderr })
       child.on("exit", (code, signal) => ending.end({ code, signal }))
       child.on("error", refuse)
       const streams = [stdin, stdout, stderr]

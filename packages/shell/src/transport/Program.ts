@@ -59,7 +59,8 @@ interface ShellSandbox {
 
 export interface Parts {
   readonly input: Writable
-  readonly outputs: ReadonlyArray<readonly [name: StreamName, stream: Readable]>
+  readonly stdout: Readable
+  readonly stderr: Readable
 }
 
 export interface Ending {
@@ -76,7 +77,8 @@ export const lostExit: Exit = { code: null, signal: null }
 /** Bytes that are handed on in one turn of the event loop. A stream alone would hand on as many as the system has. */
 const portion = 262_144
 
-export const makeProgram = ({ input, outputs }: Parts): Ending => {
+export const makeProgram = ({ input, stderr, stdout }: Parts): Ending => {
+  const outputs = [["stdout", stdout] as const, ["stderr", stderr] as const]
   const exit = Deferred.unsafeMake<Exit>(FiberId.none)
   /** Writes that wait until the stream takes more. A channel that closes never calls them back. */
   const waiting = new Set<() => void>()

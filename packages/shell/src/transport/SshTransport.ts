@@ -117,15 +117,10 @@ const privateKey = Effect.fnUntraced(function* (
   })
 })
 
-interface Credentials {
-  readonly methods: ReadonlyArray<AnyAuthMethod>
-  /** What they are, for messages. */
-  readonly names: string
-}
-
 const credentials = Effect.fnUntraced(function* (ssh2: Ssh2, target: SshTarget, settings: TransportSettings) {
   const username = target.user
   const methods: Array<AnyAuthMethod> = []
+  /** What they are, for messages. */
   const names: Array<string> = []
   if (target.keyPath !== undefined) {
     const key = yield* privateKey(ssh2, target, target.keyPath, settings.keyFolder)
@@ -152,8 +147,7 @@ const credentials = Effect.fnUntraced(function* (ssh2: Ssh2, target: SshTarget, 
     })
     names.push("the password")
   }
-  const result: Credentials = { methods, names: names.join(" and ") }
-  return result
+  return { methods, names: names.join(" and ") }
 })
 
 /** Why ssh2 gave up before the connection was ready. Only our own words and system codes go into the message. */
@@ -175,8 +169,6 @@ const reasonOf = (cause: Error & { readonly level?: string; readonly code?: unkn
 interface ConnectRequest {
   readonly name: string
   readonly config: ConnectConfig
-  readonly host: string
-  readonly port: number
   readonly hostTrust: HostTrust
   readonly tried: string
 }
@@ -223,7 +215,7 @@ const openConnection = Effect.fn("SshConnection.open")(function* (
   const { methods, names } = yield* credentials(ssh2, target, settings)
   const config: ConnectConfig = {
     username: user,
-    authHandler: [...methods],
+    authHandler: methods,
     readyTimeout: settings.readyMillis ?? defaults.readyMillis,
     keepaliveInterval: settings.keepaliveMillis ?? defaults.keepaliveMillis,
     keepaliveCountMax: settings.keepaliveCount ?? defaults.keepaliveCount,
@@ -240,7 +232,7 @@ const openConnection = Effect.fn("SshConnection.open")(function* (
   )
   const shared = makeShared()
   client.on("close", shared.lose)
-  yield* ready(client, socket, { name, config, host, port, hostTrust, tried: names })
+  yield* ready(client, socket, { name, config, hostTrust, tried: names })
   return { client, name, shared }
 })
 
@@ -250,13 +242,7 @@ interface OpenChannel extends Ending {
 
 /** Listens to the channel at once: its end may come in the same packet as its beginning. */
 const opened = (channel: ClientChannel): OpenChannel => {
-  const ending = makeProgram({
-    input: channel,
-    outputs: [
-      ["stdout", channel],
-      ["stderr", channel.stderr]
-    ]
-  })
+  const ending = makeProgram({ input: channel, stdout: channel, stderr: channel.stderr })
   channel.on("exit", (code: number | null, signal?: string) => ending.end({ code, signal: signal ?? null }))
   channel.on("close", () => ending.end(lostExit))
   return { ...ending, channel }
