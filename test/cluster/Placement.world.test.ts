@@ -68,7 +68,8 @@ const node = (name: string, url: string, sweepMs: number) =>
         lines.on("line", done)
         started.stdin.write(`${verb} ${id}\n`)
       })
-    return { order, heard, kill: Effect.sync(() => started.kill("SIGKILL")) }
+    const signal = (name: NodeJS.Signals) => Effect.sync(() => started.kill(name))
+    return { order, heard, kill: signal("SIGKILL"), freeze: signal("SIGSTOP") }
   })
 
 /** What the first event after this position that is chosen says: waits for it. */
@@ -131,6 +132,18 @@ describe.skipIf(lacks("postgres"))("cluster", () => {
       yield* two.kill
       assert.strictEqual(yield* ask(id, after), "from one")
     })
+  )
+
+  it.scopedLive(
+    "CU-26: the shards of a node that is frozen go to another node when their leases end",
+    () =>
+      Effect.gen(function* () {
+        const { ask, head, id, two } = yield* scenario(500)
+        const after = yield* head
+        yield* two.freeze
+        assert.strictEqual(yield* ask(id, after), "from one")
+      }),
+    60_000
   )
 
   it.scopedLive("CU-4: an interrupt on one node stops the run on another, and returns when its end is stored", () =>

@@ -180,7 +180,7 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
     60_000
   )
 
-  it.scopedLive("CL-820: on a file, and at a port that is in use, a node is refused in one sentence", () =>
+  it.scopedLive("CL-820, CU-27: on a file, and at a port that is in use, a node is refused in one sentence", () =>
     Effect.gen(function* () {
       const here = yield* place
       const serve = (node: string, env: Record<string, string> = {}) =>

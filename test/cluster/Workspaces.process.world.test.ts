@@ -82,6 +82,26 @@ describe.skipIf(lacks("postgres"))("workspaces of nodes", () => {
     60_000
   )
 
+  it.scopedLive(
+    "CU-33: a session that moves to a workspace of other nodes stops at the move, and its prompts run there",
+    () =>
+      Effect.gen(function* () {
+        const [url, directory, id] = [yield* database, yield* folder, session()]
+        const one = yield* servedNode(url)
+        yield* one.post("/sessions", { id, location: { directory: one.here.cwd } })
+        yield* one.post(`/sessions/${id}/prompts`, { prompt: { text: "go" } })
+        const turn = yield* one.model.next
+        yield* one.put(`/sessions/${id}/location`, { directory, workspaceID: "gpu" })
+        yield* one.post(`/sessions/${id}/prompts`, { prompt: { text: "afterwards" }, delivery: "queue" })
+        yield* turn.toolCall("one", "bash", { command: "echo one" })
+        yield* turn.finish("tool_calls")
+        const two = yield* servedNode(url, ["--workspace", `gpu=${directory}`])
+        const who = yield* Effect.raceFirst(Effect.as(one.model.next, "one"), Effect.as(two.model.next, "two"))
+        assert.strictEqual(who, "two")
+      }),
+    60_000
+  )
+
   it.scopedLive("CL-822, HT-796: the nodes are listed with their workspaces and what runs there, until they end", () =>
     Effect.gen(function* () {
       const [url, directory] = [yield* database, yield* folder]
@@ -125,6 +145,23 @@ describe.skipIf(lacks("postgres"))("workspaces of nodes", () => {
     Effect.gen(function* () {
       const one = yield* servedNode(yield* database)
       assert.include(yield* one.text("/metrics"), `node="${one.address}"`)
+    })
+  )
+
+  it.scopedLive("HT-795, CL-824: servers with DAYBOOK_HTTP_TOKEN accept it, and doctor asks one for its health", () =>
+    Effect.gen(function* () {
+      const token = "of-both-servers-and-long-enough"
+      const one = yield* servedNode(yield* database, [], { DAYBOOK_HTTP_TOKEN: token })
+      assert.strictEqual(one.token, token)
+      const asked = (url: string) => one.here.run(["doctor", "--health", url])
+      const well = yield* asked(one.url)
+      assert.strictEqual(well.code, 0)
+      assert.include(well.stdout, `"status":"ok"`)
+      yield* one.process.signal("SIGKILL")
+      yield* one.process.ended
+      const gone = yield* asked(one.url)
+      assert.strictEqual(gone.code, 6)
+      assert.match(gone.stderr, /^daybook: .* is not well: /)
     })
   )
 })

@@ -44,6 +44,9 @@ export interface ServedNode {
   readonly process: Effect.Effect.Success<ReturnType<Place["startAlone"]>>
   readonly text: (path: string) => Effect.Effect<string>
   readonly get: (path: string) => Effect.Effect<unknown>
+  readonly url: string
+  readonly token: string
+  readonly put: (path: string, body: unknown) => Effect.Effect<{ readonly status: number; readonly body: unknown }>
   readonly post: (path: string, body: unknown) => Effect.Effect<{ readonly status: number; readonly body: unknown }>
   /** The frames of a stream, as they come. */
   readonly frames: (path: string) => Effect.Effect<Queue.Dequeue<Frame>, never, Scope.Scope>
@@ -70,9 +73,9 @@ export const servedNode = (url: string, more: ReadonlyArray<string> = [], furthe
     const text: ServedNode["text"] = (path) =>
       Effect.promise((signal) => fetch(base + path, { signal, headers }).then((response) => response.text()))
     const get: ServedNode["get"] = (path) => Effect.map(text(path), (body) => JSON.parse(body))
-    const post: ServedNode["post"] = (path, body) =>
+    const sent = (method: string) => (path: string, body: unknown) =>
       Effect.promise(async (signal) => {
-        const response = await fetch(base + path, { signal, method: "POST", headers, body: JSON.stringify(body) })
+        const response = await fetch(base + path, { signal, method, headers, body: JSON.stringify(body) })
         const text = await response.text()
         return { status: response.status, body: text === "" ? undefined : JSON.parse(text) }
       })
@@ -94,7 +97,20 @@ export const servedNode = (url: string, more: ReadonlyArray<string> = [], furthe
       )
       return heard
     })
-    return { here, env, address, model, process, text, get, post, frames }
+    return {
+      here,
+      env,
+      address,
+      model,
+      process,
+      text,
+      get,
+      url: base,
+      token,
+      post: sent("POST"),
+      put: sent("PUT"),
+      frames
+    }
   })
 
 /** The first frame that this chooses. */

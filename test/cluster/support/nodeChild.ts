@@ -14,6 +14,7 @@ import * as ScriptedModel from "../../support/ScriptedModel.ts"
 const [name = "", url = "", port = "", sweepMs = ""] = process.argv.slice(2)
 
 const runtime = Daybook.layer({
+  leaseMs: 3_000,
   database: Postgres.config({ url, connections: 4 }),
   placement: Cluster.placement({
     host: "127.0.0.1",

@@ -38,6 +38,10 @@ const environment: ReadonlyArray<readonly [string, string]> = [
   ["DAYBOOK_MODEL", "the default model, as provider/model"],
   ["DAYBOOK_NAMING", "model, prompt or off: how sessions get their names (default: model)"],
   ["DAYBOOK_QUESTIONS", "1: models may ask without a terminal; use daybook answer"],
+  [
+    "DAYBOOK_HTTP_TOKEN",
+    "the own token of daybook serve, for servers of several machines (default: the file http-token in the data folder)"
+  ],
   ["DAYBOOK_WATCH_TOKEN", "the token of the page of daybook shell watch --serve (default: a new one at each start)"],
   ["DAYBOOK_DISABLE_PROJECT_CONFIG", "1: ignore instructions, agents, templates and skills of projects"],
   ["DAYBOOK_DEBUG", "any value: log to stderr, and show stack traces of errors"],

@@ -39,6 +39,13 @@ const given = {
     "fix",
     "restrict the database and Daybook's own folders to their owner, and mend snapshots of files"
   ),
+  health: Flags.value(
+    "health",
+    "URL",
+    "only ask whether the server at this address can work, as a container's health check does",
+    (text) =>
+      URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) ? Effect.succeed(text) : Effect.fail("a URL")
+  ),
   mcp: Flags.toggle("mcp", "start the configured MCP servers and ask for their tools"),
   json: Flags.json
 }
@@ -94,7 +101,27 @@ const lookAtDatabase = Effect.fnUntraced(function* (
   return { ...seen, failed: Option.some(error) }
 })
 
-const run = Effect.fn("Command.doctor")(function* ({ fix, json, mcp, rebuild }: FieldValues<typeof given>) {
+const healthTimeout = 5_000
+
+/** Prints a server's answer about its health; one that is not well is a failure. */
+const askHealth = Effect.fn("Command.doctor.health")(function* (url: string) {
+  const output = yield* Output
+  const unwell = (why: string) =>
+    new DatabaseProblem({ message: `${oneLine(url, 400)} is not well: ${oneLine(why, 400)}` })
+  const [status, text] = yield* Effect.tryPromise({
+    try: async () => {
+      const answer = await fetch(new URL("/health", url), { signal: AbortSignal.timeout(healthTimeout) })
+      return [answer.status, await answer.text()] as const
+    },
+    catch: (cause) =>
+      unwell(cause instanceof Error && cause.cause instanceof Error ? cause.cause.message : String(cause))
+  })
+  if (status !== 200) return yield* unwell(`HTTP ${status}: ${text}`)
+  yield* output.write(`${oneLine(text, 400)}\n`)
+})
+
+const run = Effect.fn("Command.doctor")(function* ({ fix, health, json, mcp, rebuild }: FieldValues<typeof given>) {
+  if (health !== undefined) return yield* askHealth(health)
   const output = yield* Output
   const checkup = yield* Effect.promise(() => import("../host/Checkup.ts"))
   if (rebuild !== undefined) {
@@ -154,6 +181,10 @@ export const doctor = verb({
     ["daybook doctor", "a line per check"],
     ["daybook doctor --mcp", "also starts and checks the MCP servers"],
     ["daybook doctor --fix", "also restricts the database's files to their owner, and mends snapshots"],
+    [
+      "daybook doctor --health http://127.0.0.1:4310",
+      "asks a server for its health, and exits with 6 if it is not well"
+    ],
     ["daybook doctor --rebuild all", "first rebuilds all messages from the events"]
   ],
   run

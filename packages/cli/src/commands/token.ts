@@ -50,7 +50,7 @@ export const token = verb({
   details: [
     "A client of daybook serve --http sends it as: authorization: Bearer TOKEN. read reads, prompt also prompts and " +
       "answers, admin does everything. With --session it reaches this session alone. It is made from the server's own " +
-      "token, the file http-token in the data folder, and is not stored: removing that file ends all tokens, once the " +
+      "token, DAYBOOK_HTTP_TOKEN or the file http-token in the data folder, and is not stored: removing that file ends all tokens, once the " +
       "server is started again."
   ],
   given,

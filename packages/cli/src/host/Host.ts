@@ -66,6 +66,9 @@ export interface Node {
   readonly workspaces: Readonly<Record<string, string>>
 }
 
+/** Short: with the lease of its shards, it is how long the sessions of a node that died on another machine stay. */
+const nodeLease = 5_000
+
 const placementOf = (node: Node | undefined) =>
   node === undefined
     ? Effect.succeed(undefined)
@@ -81,13 +84,14 @@ const optionsOf = (
   node?: Node
 ): Effect.Effect<
   | Pick<Daybook.Options, "filename" | "search">
-  | Pick<Daybook.DatabaseOptions, "database" | "placement" | "toolOutputs" | "snapshots">
+  | Pick<Daybook.DatabaseOptions, "database" | "leaseMs" | "placement" | "toolOutputs" | "snapshots">
 > =>
   place._tag === "File"
     ? Effect.succeed({ filename: place.path, search: background })
     : Effect.map(Effect.all([PlaceStore.elsewhere(place), placementOf(node)]), ([database, placement]) => ({
         database,
         placement,
+        ...(placement === undefined ? {} : { leaseMs: nodeLease }),
         toolOutputs: join(dirname(place.path), "tool-output"),
         snapshots: Snapshots.folderBeside(place.path)
       }))

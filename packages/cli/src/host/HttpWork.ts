@@ -60,8 +60,17 @@ const contentOf = (at: string) =>
 
 const decode = Schema.decodeUnknown(AccessToken)
 
+/** In place of the file: servers of several machines have one token. */
+const variable = "DAYBOOK_HTTP_TOKEN"
+
 /** The token, if there is one. */
 const existing = Effect.gen(function* () {
+  const given = process.env[variable]?.trim() ?? ""
+  if (given !== "") {
+    return yield* Effect.mapError(decode(given), () =>
+      problem(variable, "expected 22 to 128 letters, digits, - and _, such as those of openssl rand -hex 32")
+    )
+  }
   const at = yield* path
   const found = yield* contentOf(at)
   if (found === undefined) return undefined
