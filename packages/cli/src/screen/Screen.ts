@@ -16,7 +16,7 @@ import type { Session } from "@daybook/log/domain/Message"
 import type { ModelRef } from "@daybook/log/domain/Values"
 import { Mcp } from "@daybook/mcp/Mcp"
 import { Remote } from "../host/Remote.ts"
-import { oneLine, rowsAtWords, visible } from "../render/Plain.ts"
+import { oneLine, visible } from "../render/Plain.ts"
 import { fit } from "../render/LiveLines.ts"
 import { CommandEnded } from "../support/Errors.ts"
 import * as Signal from "../support/Signal.ts"
@@ -132,7 +132,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
       ...text
         .replace(/\n$/, "")
         .split("\n")
-        .flatMap((line) => rowsAtWords(line, Math.max(2, columns - 1)).map((row) => row.trimEnd()))
+        .flatMap((line) => Draw.hanging(line, columns))
     ])
 
   const talk = yield* Talk.make({
