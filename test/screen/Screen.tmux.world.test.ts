@@ -268,6 +268,38 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
     })
   )
 
+  it.scopedLive(
+    "SC-568: over a slow connection the answer is drawn whole, and what was typed ahead answers nothing",
+    () =>
+      Effect.gen(function* () {
+        const { here, model, pane } = yield* opened({ delay: 150 })
+        yield* send(pane, "Write it: 你好")
+        const turn = yield* model.next
+        assert.include(JSON.stringify(turn.body.messages), "Write it: 你好")
+        for (let at = 0; at < 40; at++) yield* turn.text(`Zeile ${at}: 日本語テキスト.\n\n`)
+        yield* pane.type("yes")
+        yield* turn.toolCall("call_1", "write", { path: "a.txt", content: "one\n" })
+        yield* turn.finish("tool_calls")
+        yield* pane.until((screen) => screen.includes("[y]es once") && !/^yes/m.test(screen))
+        assert.isFalse(existsSync(join(here.cwd, "a.txt")))
+        yield* pane.press("y")
+        const second = yield* model.next
+        assert.isTrue(existsSync(join(here.cwd, "a.txt")))
+        yield* second.text("Written.")
+        yield* second.finish()
+        yield* pane.until(
+          (screen) => screen.includes("Written.") && /^yes/m.test(screen) && !screen.includes("answering")
+        )
+        const lines = (yield* pane.all)
+          .split("\n")
+          .flatMap((line) => /^Zeile (\d+): 日本語テキスト\.$/.exec(line.trimEnd())?.[1] ?? [])
+        assert.deepStrictEqual(
+          lines,
+          Array.from({ length: 40 }, (_, at) => String(at))
+        )
+      })
+  )
+
   it.scopedLive("SC-525: two screens of one session show the same, and both prompt it", () =>
     Effect.gen(function* () {
       const { env, here, model, pane } = yield* opened()
@@ -322,6 +354,21 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
       assert.match(screen, /^icanon echo/m)
       assert.notInclude(screen, "─────")
       assert.strictEqual(yield* pane.fact("#{cursor_flag} #{alternate_on}"), "1 0")
+    })
+  )
+
+  it.scopedLive("SC-514: Ctrl-Z gives the terminal to the shell, and afterwards the screen is drawn again", () =>
+    Effect.gen(function* () {
+      const { pane } = yield* opened({ jobs: true })
+      yield* pane.type("half a prompt")
+      yield* pane.until((screen) => screen.includes("half a prompt"))
+      yield* pane.press("C-z")
+      const shell = yield* pane.until((screen) => screen.includes("suspended 148") && screen.includes("icanon echo"))
+      assert.notInclude(shell, "─────")
+      yield* pane.press("Enter")
+      yield* pane.until((screen) => /^half a prompt/m.test(screen) && screen.includes(status))
+      yield* pane.type(" goes on")
+      yield* pane.until((screen) => screen.includes("half a prompt goes on"))
     })
   )
 
