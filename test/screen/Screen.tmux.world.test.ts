@@ -4,7 +4,7 @@
  */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { existsSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { build } from "../cli/support/Bundle.ts"
 import { held } from "../cli/support/Held.ts"
@@ -146,6 +146,32 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
       yield* turn.text("Red.")
       yield* turn.finish()
       yield* pane.until((screen) => screen.includes("Red."))
+    })
+  )
+
+  it.scopedLive("SC-569: Ctrl-V attaches the picture of the clipboard, or says that there is none", () =>
+    Effect.gen(function* () {
+      const place = yield* held
+      const tools = join(place.here.root, "tools")
+      mkdirSync(tools)
+      const clipboard = join(tools, "clipboard.png")
+      const standIn = `#!/bin/sh\n[ "$*" = "--no-newline --type image/png" ] || exit 9\ncat "${clipboard}"\n`
+      writeFileSync(join(tools, "wl-paste"), standIn, { mode: 0o755 })
+      const env = { ...place.env, PATH: `${tools}:${process.env["PATH"] ?? ""}` }
+      const pane = yield* Tmux.start(place.here, { env })
+      yield* pane.until((screen) => screen.includes(status))
+      yield* pane.press("C-v")
+      yield* pane.until((screen) => screen.includes("the clipboard has no picture"))
+      writeFileSync(clipboard, Buffer.from(dot, "base64"))
+      yield* pane.type("Which colour? ")
+      yield* pane.press("C-v")
+      yield* pane.until((screen) =>
+        /Which colour\? \[picture [^\]]*clipboard-1\.png\]/.test(screen.replaceAll("\n", ""))
+      )
+      yield* pane.press("Enter")
+      const turn = yield* place.model.next
+      assert.include(JSON.stringify(turn.body.messages.at(-1)), dot)
+      yield* turn.finish()
     })
   )
 

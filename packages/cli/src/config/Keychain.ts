@@ -4,13 +4,11 @@
  * there. Spec: CL-835..CL-837 in specs/cli.md.
  */
 import { spawn } from "node:child_process"
-import { accessSync, constants } from "node:fs"
 import { homedir } from "node:os"
-import { delimiter, join } from "node:path"
 import { Effect, Either } from "effect"
 import { oneLine } from "../render/Plain.ts"
 import { FileProblem, UsageError } from "../support/Errors.ts"
-import { neutralPath } from "../support/Paths.ts"
+import * as Programs from "../support/Programs.ts"
 import { namedInKeychain } from "./KeyFile.ts"
 
 /** How a program is called. */
@@ -46,22 +44,10 @@ const security: Tool = {
 
 export const toolOf = (platform: NodeJS.Platform): Tool => (platform === "darwin" ? security : secretTool)
 
-const isProgram = (path: string): boolean => {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** The program of this system, where it is installed outside of projects. */
+/** The program of this system, where it is installed. */
 const installed = () => {
   const tool = toolOf(process.platform)
-  const path = neutralPath(process.env)
-    .split(delimiter)
-    .map((folder) => join(folder, tool.program))
-    .find(isProgram)
+  const path = Programs.find(tool.program)
   return path === undefined ? undefined : { ...tool, path }
 }
 
