@@ -295,6 +295,20 @@ describe.skipIf(lacks("tmux"))("commands of the screen", () => {
       })
   )
 
+  it.scopedLive("SC-570: from another folder the server's last session is offered, and -c goes on with it", () =>
+    Effect.gen(function* () {
+      const place = yield* held
+      const { env, here } = place
+      yield* answered("Serve this", "Served.")(place)
+      const server = (yield* serveAt(here, env)).join(" ")
+      // The shell's folder is another one than that of the session.
+      const pane = yield* Tmux.start({ ...here, cwd: here.root }, { env, words: server })
+      yield* pane.until((screen) => screen.includes('Enter goes on with "Serve this"'))
+      const on = yield* Tmux.start({ ...here, cwd: here.root }, { env, words: `${server} -c`, name: "on" })
+      yield* on.until((screen) => screen.includes("▌ Serve this") && screen.includes("Served."))
+    })
+  )
+
   it.scopedLive("SC-536: -c goes on with the last session, with the agent that is named", () =>
     Effect.gen(function* () {
       const place = yield* held
