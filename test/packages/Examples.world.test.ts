@@ -44,16 +44,21 @@ const sources = packages.flatMap((name) => {
 const pages = ["index.md", ...readdirSync(join(root, "docs", "guides")).map((name) => join("guides", name))].map(
   (name) => join("docs", name)
 )
-/** Guides for embedders, and the block of each that runs. */
+/** The blocks of guides that run: the file of each, its guide, and its number there. */
 const guides = {
-  "support-bot": 0,
-  "structured-answer": 0,
-  permissions: 0,
-  recover: 0,
-  "follow-the-log": 1,
-  "compare-models": 0,
-  "test-your-agent": 0
-}
+  "support-bot": ["support-bot", 0],
+  "structured-answer": ["structured-answer", 0],
+  grade: ["structured-answer", 1],
+  permissions: ["permissions", 0],
+  "allow-all": ["permissions", 1],
+  recover: ["recover", 0],
+  texts: ["follow-the-log", 0],
+  "follow-the-log": ["follow-the-log", 1],
+  count: ["follow-the-log", 2],
+  "compare-models": ["compare-models", 0],
+  "test-your-agent": ["test-your-agent", 0],
+  service: ["run-as-a-service", 0]
+} as const
 /** Programs that use what a guide exports, or that make what it needs. */
 const users = {
   "use-recover": `import { Sessions } from "@daybook/embedded"
@@ -67,6 +72,54 @@ const users = {
       yield* Console.log((yield* sessions.waiting).length)
     })
     await Effect.runPromise(Effect.provide(program, resuming))`,
+  "use-grade": `import { Daybook, Sessions } from "@daybook/embedded"
+    import { Models } from "@daybook/models"
+    import { Effect, Layer } from "effect"
+    import { grade } from "./grade.js"
+    const graded = Effect.gen(function* () {
+      const sessions = yield* Sessions.Sessions
+      const { id } = yield* sessions.create({ location: { directory: process.cwd() } })
+      const given = [yield* grade(id, "It was fine."), yield* Effect.flip(grade(id, "And this?"))]
+      console.log(JSON.stringify(given))
+    })
+    const runtime = Daybook.layer({ filename: ":memory:", builtins: Effect.succeed([]), projectConfig: false })
+    await Effect.runPromise(Effect.provide(graded, Layer.provide(runtime, Models.layer)))`,
+  "use-texts": `import { Daybook, Sessions } from "@daybook/embedded"
+    import { Models } from "@daybook/models"
+    import { Effect, Fiber, Layer } from "effect"
+    import { texts } from "./texts.js"
+    const program = Effect.gen(function* () {
+      const sessions = yield* Sessions.Sessions
+      const { id } = yield* sessions.create({ location: { directory: process.cwd() } })
+      const following = yield* Effect.fork(texts(id, 0))
+      yield* sessions.ask({ sessionID: id, prompt: { text: "Which day is it?" } })
+      yield* Fiber.join(following)
+    })
+    const runtime = Daybook.layer({ filename: ":memory:", builtins: Effect.succeed([]), projectConfig: false })
+    await Effect.runPromise(Effect.provide(program, Layer.provide(runtime, Models.layer)))`,
+  "use-count": `import { Consumer, Store } from "@daybook/log"
+    import { SqlClient } from "@effect/sql"
+    import { Effect } from "effect"
+    import { count } from "./count.js"
+    const program = Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql\`CREATE TABLE acme_count (events INTEGER NOT NULL)\`
+      yield* sql\`INSERT INTO acme_count VALUES (0)\`
+      yield* Effect.fork(count)
+      // Each look is a statement of the database.
+      const [state] = yield* Effect.repeat(Consumer.list, { until: ([first]) => first !== undefined && first.lag === 0 })
+      const [counted] = yield* sql\`SELECT events FROM acme_count\`
+      const [stored] = yield* sql\`SELECT count(*) AS events FROM event\`
+      console.log(JSON.stringify([state?.name, counted, stored]))
+    })
+    await Effect.runPromise(Effect.provide(program, Store.layer({ filename: "support.sqlite" })))`,
+  "use-service": `import { allowAll } from "./allow-all.js"
+    const asked = import("./service.js")
+    const state = { isOver: false }
+    void asked.finally(() => (state.isOver = true))
+    // Each look is a round trip.
+    while (!state.isOver) await allowAll()
+    await asked`,
   "use-compare-models": `import { Sessions } from "@daybook/embedded"
     import { Effect } from "effect"
     import { both, runtime } from "./compare-models.js"
@@ -105,8 +158,13 @@ describe("the documentation", () => {
     symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
     mkdirSync(join(folder, "blocks"))
     for (const file of examples) copyFileSync(join(root, "examples", file), join(folder, file))
-    for (const [name, block] of Object.entries(guides)) {
-      writeFileSync(join(folder, `${name}.ts`), readme(join("docs", "guides", `${name}.md`))[block] ?? "")
+    for (const [name, [page, block]] of Object.entries(guides)) {
+      const text = readme(join("docs", "guides", `${page}.md`))[block] ?? ""
+      // The server of the test has another port and another folder.
+      const placed = text
+        .replace('"http://127.0.0.1:4310"', 'process.env["SERVER"] ?? ""')
+        .replace('"/srv/shop"', "process.cwd()")
+      writeFileSync(join(folder, `${name}.ts`), placed)
     }
     for (const [name, text] of Object.entries(users)) writeFileSync(join(folder, `${name}.ts`), text)
     blocks.forEach((text, index) => writeFileSync(join(folder, "blocks", `${index}.ts`), text))
@@ -165,11 +223,46 @@ describe("the documentation", () => {
     return { model, env }
   })
 
+  const settings = (env: Readonly<Record<string, string>>) =>
+    Object.entries(env).map(([key, value]) => `${key}=${value}`)
+
   const guide = (name: string, env: Readonly<Record<string, string>>) =>
-    Effect.promise(() => {
-      const variables = Object.entries(env).map(([key, value]) => `${key}=${value}`)
-      return run(folder, "env", ...variables, process.execPath, `${name}.js`)
+    Effect.promise(() => run(folder, "env", ...settings(env), process.execPath, `${name}.js`))
+
+  /** The first line of a program that does not end. */
+  const firstLine = (name: string, env: Readonly<Record<string, string>>) =>
+    Effect.promise(async () => {
+      const child = spawn(process.execPath, [`${name}.js`], { cwd: folder, env: { ...process.env, ...env } })
+      const ended = new Promise((resolve) => child.once("close", resolve))
+      for await (const line of createInterface(child.stdout)) {
+        child.kill("SIGTERM")
+        await ended
+        return line
+      }
+      throw new Error(`${name} ended`)
     })
+
+  /** The address of a server that the program prints, while the program runs. */
+  const serving = ([program, ...words]: readonly [string, ...Array<string>], env: Readonly<Record<string, string>>) =>
+    Effect.map(
+      Effect.acquireRelease(
+        Effect.promise(async () => {
+          const child = spawn(program, words, { cwd: folder, env: { ...process.env, ...env } })
+          for await (const line of createInterface(child.stdout)) {
+            const [, port] = /http:\/\/[\w.]+:(\d+)/.exec(line) ?? []
+            if (port !== undefined) return { child, url: `http://127.0.0.1:${port}` }
+          }
+          throw new Error(`${words.join(" ")} ended`)
+        }),
+        ({ child }) =>
+          Effect.promise(async () => {
+            const ended = new Promise((resolve) => child.once("close", resolve))
+            child.kill("SIGTERM")
+            await ended
+          })
+      ),
+      ({ url }) => url
+    )
 
   it.scoped("PA-9: the support bot looks the order up, and answers the same message once", () =>
     Effect.gen(function* () {
@@ -187,6 +280,56 @@ describe("the documentation", () => {
       const input = { title: "A lamp smokes", product: "lamp", urgent: true, due: "2026-12-01T00:00:00.000Z" }
       const { env } = yield* scripted([{ tool: "structured_output", input }], [{ text: "Done." }])
       assert.strictEqual(yield* guide("structured-answer", env), "lamp, urgent, due 2026-12-01T00:00:00.000Z\n")
+    })
+  )
+
+  it.scoped("PA-9: a grade is given, and a run that gives none says why", () =>
+    Effect.gen(function* () {
+      const given = { tool: "structured_output", input: { value: "good" } }
+      const refusal = [{ text: "I would rather not." }]
+      const { env } = yield* scripted([given], ...Array.from({ length: 4 }, () => refusal))
+      const lines = (yield* guide("use-grade", env)).trimEnd().split("\n")
+      const [grade, why] = JSON.parse(lines.at(-1) ?? "")
+      assert.strictEqual(grade, "good")
+      assert.include(why, "answer")
+    })
+  )
+
+  it.scoped("PA-9: the texts of a session are printed with their numbers", () =>
+    Effect.gen(function* () {
+      const { env } = yield* scripted([{ text: "It is Monday." }])
+      assert.match(yield* firstLine("use-texts", env), /^\d+ It is Monday\.$/)
+    })
+  )
+
+  it.scoped("PA-9: events are counted once, in the transaction of their cursor", () =>
+    Effect.gen(function* () {
+      const { env } = yield* scripted([{ text: "It left." }])
+      yield* guide("support-bot", env)
+      const [name, counted, stored] = JSON.parse(yield* firstLine("use-count", {}))
+      assert.strictEqual(name, "count")
+      assert.isAbove(stored.events, 0)
+      assert.deepStrictEqual(counted, stored)
+    })
+  )
+
+  it.scoped("PA-9: a client without Effect asks a server, and another allows the call that waits", () =>
+    Effect.gen(function* () {
+      const { env, model } = yield* scripted(
+        [{ tool: "write", input: { path: "a.txt", content: "one\n" } }],
+        [{ text: "It is written." }]
+      )
+      const place = mkdtempSync(join(folder, "service-"))
+      const own = { ...env, HOME: place, XDG_DATA_HOME: place, DAYBOOK_DB: join(place, "data.sqlite") }
+      const daybook = (...words: ReadonlyArray<string>) =>
+        [process.execPath, join(root, "packages", "cli", "bin", "daybook.js"), ...words] as const
+      const server = yield* serving(daybook("serve", "--http", "127.0.0.1:0"), own)
+      const token = yield* Effect.promise(() =>
+        run(folder, "env", ...settings(own), ...daybook("token", "--scope", "admin"))
+      )
+      const used = { SERVER: server, DAYBOOK_TOKEN: token.trim() }
+      assert.strictEqual(yield* guide("use-service", used), "It is written.\n")
+      assert.include(JSON.stringify(model.received[1]?.body), "a.txt")
     })
   )
 
@@ -227,41 +370,10 @@ describe("the documentation", () => {
       // Both write to the same database.
       yield* guide("support-bot", env)
       yield* guide("use-recover", env)
-      const mail = yield* Effect.promise(async () => {
-        const child = spawn(process.execPath, ["follow-the-log.js"], { cwd: folder })
-        const ended = new Promise((resolve) => child.once("close", resolve))
-        for await (const line of createInterface(child.stdout)) {
-          child.kill("SIGTERM")
-          await ended
-          return line
-        }
-        throw new Error("the consumer ended")
-      })
+      const mail = yield* firstLine("follow-the-log", {})
       assert.match(mail, /^mail \d+ about ses_/)
     })
   )
-
-  /** The address of a server that the program prints, while the program runs. */
-  const served = (name: string, env: Readonly<Record<string, string>>) =>
-    Effect.acquireRelease(
-      Effect.promise(async () => {
-        const child = spawn(process.execPath, [`${name}.js`], {
-          cwd: folder,
-          env: { ...process.env, ...env, PORT: "0" }
-        })
-        for await (const line of createInterface(child.stdout)) {
-          const [, port] = /http:\/\/[\w.]+:(\d+)/.exec(line) ?? []
-          if (port !== undefined) return { child, url: `http://127.0.0.1:${port}` }
-        }
-        throw new Error(`${name} ended`)
-      }),
-      ({ child }) =>
-        Effect.promise(async () => {
-          const ended = new Promise((resolve) => child.once("close", resolve))
-          child.kill("SIGTERM")
-          await ended
-        })
-    )
 
   it.scoped.each([
     [true, "was paid back"],
@@ -269,7 +381,7 @@ describe("the documentation", () => {
   ] as const)("PA-9: a call waits for the web page, which decides: allow is %s", ([allow, result]) =>
     Effect.gen(function* () {
       const { env, model } = yield* scripted([{ tool: "refund", input: { order: "1042" } }], [{ text: "So it is." }])
-      const { url } = yield* served("permissions", env)
+      const url = yield* serving([process.execPath, "permissions.js"], { ...env, PORT: "0" })
       yield* Effect.promise(async () => {
         assert.include(await (await fetch(url)).text(), "Permissions")
         const answer = fetch(`${url}/ask`, { method: "POST", body: "Please pay order 1042 back." })

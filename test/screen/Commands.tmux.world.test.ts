@@ -266,6 +266,49 @@ describe.skipIf(lacks("tmux"))("commands of the screen", () => {
     })
   )
 
+  it.scopedLive(
+    "SC-520: a server's permission is asked on two screens, and goes away on the one that did not answer",
+    () =>
+      Effect.gen(function* () {
+        const place = yield* held
+        const { env, here, model } = place
+        yield* answered("Serve this", "Served.")(place)
+        const server = yield* serveAt(here, env)
+        const words = `${server.join(" ")} attach "Serve this"`
+        const one = yield* Tmux.start(here, { env, words, name: "one" })
+        const other = yield* Tmux.start(here, { env, words, name: "other", columns: 40 })
+        for (const pane of [one, other]) yield* pane.until((screen) => screen.includes("Served."))
+        yield* send(one, "Write it")
+        const turn = yield* model.next
+        yield* turn.toolCall("call_1", "write", { path: "a.txt", content: "one\n" })
+        yield* turn.finish("tool_calls")
+        for (const pane of [one, other]) {
+          yield* pane.until((screen) => screen.includes("creates a.txt") && !screen.includes("─────"))
+        }
+        yield* other.press("y")
+        const second = yield* model.next
+        yield* second.text("It is written.")
+        yield* second.finish()
+        for (const pane of [one, other]) {
+          yield* pane.until((screen) => screen.includes("It is written.") && !screen.includes("[y]es"))
+        }
+      })
+  )
+
+  it.scopedLive("SC-570: from another folder the server's last session is offered, and -c goes on with it", () =>
+    Effect.gen(function* () {
+      const place = yield* held
+      const { env, here } = place
+      yield* answered("Serve this", "Served.")(place)
+      const server = (yield* serveAt(here, env)).join(" ")
+      // The shell's folder is another one than that of the session.
+      const pane = yield* Tmux.start({ ...here, cwd: here.root }, { env, words: server })
+      yield* pane.until((screen) => screen.includes('Enter goes on with "Serve this"'))
+      const on = yield* Tmux.start({ ...here, cwd: here.root }, { env, words: `${server} -c`, name: "on" })
+      yield* on.until((screen) => screen.includes("▌ Serve this") && screen.includes("Served."))
+    })
+  )
+
   it.scopedLive("SC-536: -c goes on with the last session, with the agent that is named", () =>
     Effect.gen(function* () {
       const place = yield* held

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { readers } from "../../packages/cli/src/screen/Clipboard.ts"
 import * as Pictures from "../../packages/cli/src/screen/Pictures.ts"
 
 const bytes = Buffer.from("89504e470d0a1a0a", "hex")
@@ -49,3 +50,8 @@ it.scoped("SC-551: a chip of the screen attaches its picture at its place, and a
     assert.strictEqual(message, `the picture ${path} cannot be read`)
   })
 )
+
+it("SC-569: AppleScript's picture is read from its hexadecimal digits", () => {
+  const reader = readers.find(({ program }) => program === "osascript")
+  assert.strictEqual(reader?.read(Buffer.from("«data PNGf89504E47»\n", "latin1")).toString("hex"), "89504e47")
+})

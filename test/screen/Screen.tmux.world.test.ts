@@ -4,7 +4,7 @@
  */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { existsSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { build } from "../cli/support/Bundle.ts"
 import { held } from "../cli/support/Held.ts"
@@ -149,6 +149,32 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
     })
   )
 
+  it.scopedLive("SC-569: Ctrl-V attaches the picture of the clipboard, or says that there is none", () =>
+    Effect.gen(function* () {
+      const place = yield* held
+      const tools = join(place.here.root, "tools")
+      mkdirSync(tools)
+      const clipboard = join(tools, "clipboard.png")
+      const standIn = `#!/bin/sh\n[ "$*" = "--no-newline --type image/png" ] || exit 9\ncat "${clipboard}"\n`
+      writeFileSync(join(tools, "wl-paste"), standIn, { mode: 0o755 })
+      const env = { ...place.env, PATH: `${tools}:${process.env["PATH"] ?? ""}` }
+      const pane = yield* Tmux.start(place.here, { env })
+      yield* pane.until((screen) => screen.includes(status))
+      yield* pane.press("C-v")
+      yield* pane.until((screen) => screen.includes("the clipboard has no picture"))
+      writeFileSync(clipboard, Buffer.from(dot, "base64"))
+      yield* pane.type("Which colour? ")
+      yield* pane.press("C-v")
+      yield* pane.until((screen) =>
+        /Which colour\? \[picture [^\]]*clipboard-1\.png\]/.test(screen.replaceAll("\n", ""))
+      )
+      yield* pane.press("Enter")
+      const turn = yield* place.model.next
+      assert.include(JSON.stringify(turn.body.messages.at(-1)), dot)
+      yield* turn.finish()
+    })
+  )
+
   it.scopedLive("SC-509: Enter joins the work, Alt-Enter waits for its end, and Alt-Up takes the last one back", () =>
     Effect.gen(function* () {
       const { model, pane } = yield* opened()
@@ -268,6 +294,38 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
     })
   )
 
+  it.scopedLive(
+    "SC-568: over a slow connection the answer is drawn whole, and what was typed ahead answers nothing",
+    () =>
+      Effect.gen(function* () {
+        const { here, model, pane } = yield* opened({ delay: 150 })
+        yield* send(pane, "Write it: 你好")
+        const turn = yield* model.next
+        assert.include(JSON.stringify(turn.body.messages), "Write it: 你好")
+        for (let at = 0; at < 40; at++) yield* turn.text(`Zeile ${at}: 日本語テキスト.\n\n`)
+        yield* pane.type("yes")
+        yield* turn.toolCall("call_1", "write", { path: "a.txt", content: "one\n" })
+        yield* turn.finish("tool_calls")
+        yield* pane.until((screen) => screen.includes("[y]es once") && !/^yes/m.test(screen))
+        assert.isFalse(existsSync(join(here.cwd, "a.txt")))
+        yield* pane.press("y")
+        const second = yield* model.next
+        assert.isTrue(existsSync(join(here.cwd, "a.txt")))
+        yield* second.text("Written.")
+        yield* second.finish()
+        yield* pane.until(
+          (screen) => screen.includes("Written.") && /^yes/m.test(screen) && !screen.includes("answering")
+        )
+        const lines = (yield* pane.all)
+          .split("\n")
+          .flatMap((line) => /^Zeile (\d+): 日本語テキスト\.$/.exec(line.trimEnd())?.[1] ?? [])
+        assert.deepStrictEqual(
+          lines,
+          Array.from({ length: 40 }, (_, at) => String(at))
+        )
+      })
+  )
+
   it.scopedLive("SC-525: two screens of one session show the same, and both prompt it", () =>
     Effect.gen(function* () {
       const { env, here, model, pane } = yield* opened()
@@ -322,6 +380,21 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
       assert.match(screen, /^icanon echo/m)
       assert.notInclude(screen, "─────")
       assert.strictEqual(yield* pane.fact("#{cursor_flag} #{alternate_on}"), "1 0")
+    })
+  )
+
+  it.scopedLive("SC-514: Ctrl-Z gives the terminal to the shell, and afterwards the screen is drawn again", () =>
+    Effect.gen(function* () {
+      const { pane } = yield* opened({ jobs: true })
+      yield* pane.type("half a prompt")
+      yield* pane.until((screen) => screen.includes("half a prompt"))
+      yield* pane.press("C-z")
+      const shell = yield* pane.until((screen) => screen.includes("suspended 148") && screen.includes("icanon echo"))
+      assert.notInclude(shell, "─────")
+      yield* pane.press("Enter")
+      yield* pane.until((screen) => /^half a prompt/m.test(screen) && screen.includes(status))
+      yield* pane.type(" goes on")
+      yield* pane.until((screen) => screen.includes("half a prompt goes on"))
     })
   )
 

@@ -121,6 +121,16 @@ describe("what the screen shows", () => {
     assert.strictEqual(lastEvents(numbered.map((event) => ({ ...event, seq: event.seq + 1 }))).length, 2)
   })
 
+  it("SC-567: a printed line that is too wide goes on below its last column", () => {
+    const line = "  Esc      stops the activity; twice, the whole run"
+    assert.deepStrictEqual(Draw.hanging(line, 34), [
+      "  Esc      stops the activity;",
+      "           twice, the whole run"
+    ])
+    assert.deepStrictEqual(Draw.hanging(line, 80), [line])
+    for (const row of Draw.hanging(line, 12)) assert.isAtMost(row.length, 11)
+  })
+
   it("SC-511: the status line says the most important first, and is cut to the terminal", () => {
     const { view } = play([stepStarted()])
     const facts = {

@@ -2,12 +2,12 @@
 import { completions } from "./arguments/Completions.ts"
 import { rootHelp, verbHelps } from "./arguments/Help.ts"
 import { run } from "./Cli.ts"
-import * as Keys from "./host/Keys.ts"
+import * as KeyFile from "./config/KeyFile.ts"
 import { verbs } from "./Verbs.ts"
 
 /** Runs the words after `daybook` and ends the process. */
 export const main = (words: ReadonlyArray<string>): void => {
-  Keys.load()
+  KeyFile.load()
   run(verbs, words)
 }
 

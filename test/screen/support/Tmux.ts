@@ -8,6 +8,7 @@ import { randomBytes } from "node:crypto"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
+import { fileURLToPath } from "node:url"
 import { build } from "../../cli/support/Bundle.ts"
 import type { Place } from "../../cli/support/Process.ts"
 import { waitingFor } from "../../support/Waiting.ts"
@@ -29,6 +30,8 @@ export interface Pane {
   /** Sends a signal to the command. */
   readonly signal: (name: NodeJS.Signals) => Effect.Effect<void>
 }
+
+const slowly = fileURLToPath(new URL("./slow.mjs", import.meta.url))
 
 /** A line for tmux's parser. */
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
@@ -70,20 +73,26 @@ export interface Options {
   readonly words?: string
   /** The command's file for its process id. */
   readonly name?: string
+  /** The delay of the connection between the terminal and the command, in milliseconds. */
+  readonly delay?: number
+  /** Whether the shell brings the command to the front again after it was suspended and Enter pressed. */
+  readonly jobs?: boolean
 }
 
 /** Runs `daybook` in a terminal of its own. After its end the terminal shows its exit code and its modes. */
 export const start = (here: Place, options: Options = {}): Effect.Effect<Pane, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const { columns = 80, env = {}, name = "screen", rows = 24, words = "" } = options
+    const { columns = 80, delay, env = {}, jobs = false, name = "screen", rows = 24, words = "" } = options
     const { bin } = build()
     const socket = `daybook-${randomBytes(6).toString("hex")}`
     const script = join(here.root, `${name}.sh`)
     const pid = join(here.root, `${name}.pid`)
     const modes = `stty -a | tr ' ;' '\\n\\n' | grep -xE -- '-?(icanon|echo)' | tr '\\n' ' '`
-    const command = `"${process.execPath}" "${bin}" ${words}`
+    const slow = delay === undefined ? "" : `"${process.execPath}" "${slowly}" ${columns} ${rows} ${delay} `
+    const command = `${slow}"${process.execPath}" "${bin}" ${words}`
     writeFileSync(`${script}.run`, `echo $$ > "${pid}"\nexec ${command}\n`)
-    writeFileSync(script, `sh "${script}.run"\necho "ended $?"\n${modes}\ncat\n`)
+    const again = jobs ? `echo "suspended $?"\n${modes}\nread line\nfg\n` : ""
+    writeFileSync(script, `${jobs ? "set -m\n" : ""}sh "${script}.run"\n${again}echo "ended $?"\n${modes}\ncat\n`)
     const { ask, watchers } = yield* Effect.acquireRelease(
       Effect.sync(() =>
         client(

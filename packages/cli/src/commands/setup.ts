@@ -11,6 +11,8 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import { readText } from "../arguments/PromptWords.ts"
 import { verb } from "../arguments/Verb.ts"
+import * as Keychain from "../config/Keychain.ts"
+import * as KeyFile from "../config/KeyFile.ts"
 import * as Keys from "../host/Keys.ts"
 import { readModel, trusting, withModels } from "../host/Runtime.ts"
 import { columns, oneLine } from "../render/Plain.ts"
@@ -30,7 +32,10 @@ const ownKey = "DAYBOOK_API_KEY"
 const variableOf = (choice: Choice): string => (choice.type === "own" ? ownKey : (choice.server.keys[0] ?? ownKey))
 
 /** The variable of the server's key that is set, by the environment or by an earlier setup. */
-const variableSet = ({ keys }: Server): string | undefined => keys.find((key) => (process.env[key] ?? "").trim() !== "")
+const variableSet = ({ keys }: Server): string | undefined => {
+  const inKeychain = KeyFile.namedInKeychain()
+  return keys.find((key) => (process.env[key] ?? "").trim() !== "" || inKeychain.includes(key))
+}
 
 const say = (text: string) => Effect.flatMap(Output, (output) => output.note(text))
 
@@ -58,15 +63,30 @@ const checked = (choice: Choice, key: string): Effect.Effect<Either.Either<numbe
     : Effect.either(Effect.map(Listing.list(target), (found) => found.length))
 }
 
-/** Keeps the key of a server. */
-const keep = (choice: Choice, key: string) =>
-  Effect.zipRight(
-    Keys.save({
-      ...(choice.type === "own" ? { DAYBOOK_BASE_URL: choice.baseUrl } : {}),
-      ...(key === "" ? {} : { [variableOf(choice)]: key })
-    }),
-    say(`kept in ${Keys.path()}, which only you can read\n`)
+/** Keeps the key of a server, and the address of one's own. */
+const keep = Effect.fnUntraced(function* (choice: Choice, key: string, inKeychain: boolean) {
+  if (choice.type === "own") yield* Keys.save({ DAYBOOK_BASE_URL: choice.baseUrl })
+  if (key !== "" && inKeychain) {
+    yield* Keychain.save(variableOf(choice), key)
+    yield* Keys.inKeychain(variableOf(choice))
+    process.env[variableOf(choice)] = key
+    return yield* say(`kept in the system's keychain; ${KeyFile.path()} says so\n`)
+  }
+  if (key !== "") yield* Keys.inFile(variableOf(choice), key)
+  yield* say(`kept in ${KeyFile.path()}, which only you can read\n`)
+})
+
+/** Asks whether the key goes into the keychain, where there is one; a keychain that does not keep it leaves the file. */
+const keepAsked = Effect.fnUntraced(function* (choice: Choice, key: string) {
+  const program = key === "" ? undefined : Keychain.program()
+  if (program === undefined) return yield* keep(choice, key, false)
+  const typed = yield* Question.ask(`Keep the key in the system's keychain (${program})? [Y/n] `)
+  if (typed === undefined) return
+  if (typed.trim() !== "" && !isYes(typed)) return yield* keep(choice, key, false)
+  yield* Effect.catchTag(keep(choice, key, true), "FileProblem", ({ message }) =>
+    Effect.zipRight(say(`${message}\n`), keep(choice, key, false))
   )
+})
 
 // ---- the steps at a terminal
 
@@ -153,7 +173,7 @@ const guided = Effect.gen(function* () {
   yield* say("Each step can be skipped with Enter; Ctrl-C ends the setup and keeps what was answered.\n")
   const choice = yield* askServer()
   const key = choice === undefined ? undefined : yield* askKey(choice)
-  if (choice !== undefined && key !== undefined) yield* keep(choice, key)
+  if (choice !== undefined && key !== undefined) yield* keepAsked(choice, key)
   const isUsable = key !== undefined || (choice?.type === "known" && variableSet(choice.server) !== undefined)
   if (choice !== undefined && isUsable) {
     const known = choice.type === "known" ? choice.server : undefined
@@ -171,24 +191,31 @@ const noKey = new UsageError({ message: "no key was given: pipe it into daybook 
 const piped = Effect.mapError(readText(["-"], false), () => noKey)
 
 /** Keeps the key that stdin has, or that is typed. */
-const fromStdin = Effect.fnUntraced(function* (provider: string) {
+const fromStdin = Effect.fnUntraced(function* (provider: string, inKeychain: boolean) {
   const choice = yield* Either.mapLeft(choiceOf(provider), (message) => new UsageError({ message }))
   const typed = process.stdin.isTTY ? yield* Question.hidden(`The key (${variableOf(choice)}): `) : yield* piped
   const key = typed?.trim() ?? ""
   if (key === "") return yield* noKey
   const answer = yield* checked(choice, key)
   if (Either.isLeft(answer)) yield* say(`${oneLine(answer.left, 400)}; the key is kept all the same\n`)
-  yield* keep(choice, key)
+  yield* keep(choice, key, inKeychain)
 })
 
-const run = Effect.fn("Command.setup")(function* (provider: string | undefined, model: string | undefined) {
+const run = Effect.fn("Command.setup")(function* (
+  provider: string | undefined,
+  model: string | undefined,
+  inKeychain: boolean
+) {
+  if (inKeychain && provider === undefined) {
+    return yield* new UsageError({ message: "--keychain goes with --provider: without it, setup asks" })
+  }
   if (provider === undefined && model === undefined) {
     if (Question.canAsk()) return yield* guided
     return yield* new UsageError({
       message: `setup asks at a terminal; elsewhere use --provider and --model, or ${Servers.howToConfigure}`
     })
   }
-  if (provider !== undefined) yield* fromStdin(provider)
+  if (provider !== undefined) yield* fromStdin(provider, inKeychain)
   if (model === undefined) return
   yield* withModels(readModel(model))
   yield* Keys.save({ DAYBOOK_MODEL: model })
@@ -201,18 +228,20 @@ export const setup = verb({
   words: "",
   details: [
     "It asks for a model server and its key, for the model that answers by default, for the trust of this folder, and for " +
-      "completion in your shell. Each step can be skipped. Keys are kept in a file of Daybook's data folder that only you " +
-      "can read; variables of the environment take precedence over it.",
+      "completion in your shell. Each step can be skipped. A key is kept in the system's keychain if secret-tool (Linux) or " +
+      "security (macOS) is installed and you want it, else in a file of Daybook's data folder that only you can read. " +
+      "Variables of the environment take precedence.",
     "Without a terminal, --provider reads the key from stdin, and --model sets the default model. An address in place of " +
       "a provider's name is a server of your own with the chat completions API."
   ],
   given: {
     provider: Flags.text("provider", "NAME|URL", "keep the key on stdin for this model server"),
-    model: Flags.text("model", "P/M", "the model that answers by default, provider/model")
+    model: Flags.text("model", "P/M", "the model that answers by default, provider/model"),
+    keychain: Flags.toggle("keychain", "with --provider: keep the key in the system's keychain")
   },
   examples: [
     ["daybook setup", "asks for everything"],
     ["daybook setup --provider mistral < key.txt", "keeps a key without asking"]
   ],
-  run: ({ model, provider }) => run(provider, model)
+  run: ({ keychain, model, provider }) => run(provider, model, keychain)
 })

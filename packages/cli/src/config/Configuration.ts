@@ -11,6 +11,7 @@ import { NamingMode } from "@daybook/core/session/SessionOptions"
 import { oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
 import * as Config from "./Config.ts"
+import * as Keychain from "./Keychain.ts"
 
 type Env = Readonly<Record<string, string | undefined>>
 
@@ -44,6 +45,8 @@ const naming = Effect.suspend(() => {
 /** Reads the settings. A file that `DAYBOOK_CONFIG` names must exist. */
 export const read: Effect.Effect<Configured, UsageError | Config.ConfigInvalid> = Effect.gen(function* () {
   const { file, named, userFolder } = yield* places
+  // Before the variables of the file are replaced.
+  yield* Keychain.fill
   if (named) {
     yield* Effect.tryPromise({
       try: () => stat(file),

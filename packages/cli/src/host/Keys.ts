@@ -1,49 +1,10 @@
-/**
- * The variables that `daybook setup` keeps in a file of the person's data folder: keys of model servers, the address of a
- * server, and the default model. The environment takes precedence. Spec: CL-781, CL-782 in specs/cli.md.
- */
-import { readFileSync } from "node:fs"
-import { homedir } from "node:os"
-import { dirname, join } from "node:path"
-import { parseEnv } from "node:util"
+/** Writes the file that `config/KeyFile.ts` reads. Spec: CL-781 in specs/cli.md. */
+import { dirname } from "node:path"
 import { Effect, Stream } from "effect"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
-import * as WholeFile from "./WholeFile.ts"
+import { isSetting, keychainVariable, namedInKeychain, path, read } from "../config/KeyFile.ts"
 import { FileProblem, UsageError } from "../support/Errors.ts"
-import { dataFolder } from "../support/Paths.ts"
-
-const modelVariable = "DAYBOOK_MODEL"
-
-/** The names that the file may set. Anything else in it has no effect. */
-const isKept = (name: string): boolean =>
-  /^(?:[A-Z][A-Z0-9_]{0,63}_(?:KEY|TOKEN)|DAYBOOK_MODEL|DAYBOOK_BASE_URL)$/.test(name)
-
-/** The file. */
-export const path = (): string => join(dataFolder(process.env, homedir()), "keys.env")
-
-/** What the file sets; nothing if there is none. */
-const read = (): Readonly<Record<string, string>> => {
-  let text: string
-  try {
-    text = readFileSync(path(), "utf8")
-  } catch {
-    return {}
-  }
-  const kept = Object.entries(parseEnv(text)).flatMap(([name, value]) =>
-    isKept(name) && value !== undefined ? [[name, value] as const] : []
-  )
-  return Object.fromEntries(kept)
-}
-
-/** Sets what the environment does not, without the model: the configuration's comes before it. */
-export const load = (): void => {
-  for (const [name, value] of Object.entries(read())) {
-    if (name !== modelVariable && (process.env[name] ?? "") === "") process.env[name] = value
-  }
-}
-
-/** The default model that setup keeps, as written. */
-export const model = (): string | undefined => read()[modelVariable]
+import * as WholeFile from "./WholeFile.ts"
 
 const quotes = ['"', "'", "`"]
 
@@ -72,5 +33,19 @@ export const save = Effect.fn("Keys.save")(function* (
   })
   const head = "# Written by daybook setup. The environment takes precedence.\n"
   yield* WholeFile.write(file, Stream.make(head, ...lines.map(String)), { force: true })
-  Object.assign(process.env, Object.fromEntries(next))
+  Object.assign(process.env, Object.fromEntries(next.filter(([name]) => !isSetting(name))))
 })
+
+/** Notes that the key of a variable is in the keychain, and no more in the file. */
+export const inKeychain = (variable: string) =>
+  Effect.suspend(() => {
+    const names = [...new Set([...namedInKeychain(), variable])]
+    return save({ [variable]: "", [keychainVariable]: names.join(",") })
+  })
+
+/** Keeps a key in the file, and no more in the keychain. */
+export const inFile = (variable: string, key: string) =>
+  Effect.suspend(() => {
+    const names = namedInKeychain().filter((name) => name !== variable)
+    return save({ [variable]: key, [keychainVariable]: names.join(",") })
+  })

@@ -7,19 +7,21 @@ import { ModelResolver } from "@daybook/core/model/ModelResolver"
 import type { Price } from "@daybook/log/domain/Values"
 import { Catalog, Listing, Models, OfflineModel, Servers } from "@daybook/models"
 import * as Configuration from "../config/Configuration.ts"
-import * as Keys from "./Keys.ts"
+import * as Keychain from "../config/Keychain.ts"
+import * as KeyFile from "../config/KeyFile.ts"
 import { columns, cut, oneLine, width } from "../render/Plain.ts"
 
 /** The default model that the person chose: `DAYBOOK_MODEL`, else the configuration's `model`, else what setup keeps. */
 export const chosenDefault = Effect.gen(function* () {
   const { model } = yield* Configuration.load
   const named = (text = "") => Option.getOrUndefined(Either.getRight(Catalog.parseModel(text.trim())))
-  return named(process.env["DAYBOOK_MODEL"]) ?? model ?? named(Keys.model())
+  return named(process.env["DAYBOOK_MODEL"]) ?? model ?? named(KeyFile.model())
 })
 
 /** The providers and the default model. */
 export const modelOptions = Effect.gen(function* () {
   const { providers = {} } = yield* Configuration.load
+  yield* Keychain.complete
   const options = yield* Models.fromConfiguration(providers)
   const chosen = yield* chosenDefault
   return chosen === undefined ? options : { ...options, default: chosen }

@@ -313,7 +313,7 @@ export const keys = `  Enter            sends; while it works, the prompt joins 
   Esc              stops the activity; twice, the whole run; twice while idle, /branch
   Ctrl-C           clears the text; twice, leaves
   Up, Ctrl-R       earlier prompts; search in those of all sessions
-  Ctrl-G           the text in $EDITOR
+  Ctrl-G, Ctrl-V   the text in $EDITOR; a picture of the clipboard
   Ctrl-O, Ctrl-T   the last result in full; thinking shown or folded
   Shift-Tab        from plan to work and back
   !COMMAND         runs it, for the model to see; !!COMMAND without

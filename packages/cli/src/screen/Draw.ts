@@ -4,7 +4,7 @@ import { modelText } from "@daybook/log/domain/Values"
 import type { Session } from "@daybook/log/domain/Message"
 import { callText, changes, elapsed, tail } from "../render/CallText.ts"
 import { liveLines, fit } from "../render/LiveLines.ts"
-import { oneLine, visible, rowsAtWords } from "../render/Plain.ts"
+import { oneLine, visible, rowsAtWords, width } from "../render/Plain.ts"
 import * as Markdown from "./Markdown.ts"
 import type { Theme } from "./Theme.ts"
 import type { Block, EndedCall, OpenText, View, WaitingPrompt } from "./View.ts"
@@ -30,6 +30,17 @@ const rowsOf = (text: string, cells: number): ReadonlyArray<string> =>
     .split("\n")
     .flatMap((line) => rowsAtWords(line, Math.max(2, cells)))
     .map((row) => row.trimEnd())
+
+/** Rows of a line of output; those of a table's last column stand below its beginning, if there is room. */
+export const hanging = (line: string, columns: number): ReadonlyArray<string> => {
+  const cells = Math.max(2, columns - 1)
+  if (width(line) <= cells) return [line.trimEnd()]
+  const [begin = ""] = /^\s*\S.*?\s{2,}(?=\S)/.exec(line) ?? []
+  const indent = width(begin)
+  if (indent === 0 || indent > cells / 2) return rowsAtWords(line, cells).map((row) => row.trimEnd())
+  const rows = rowsAtWords(line.slice(begin.length), cells - indent)
+  return rows.map((row, at) => `${at === 0 ? begin : " ".repeat(indent)}${row}`.trimEnd())
+}
 
 const promptRows = 40
 

@@ -1,6 +1,7 @@
 /** Opens the screen: finds the folder, the session and the runtime. Spec: SC-501, SC-502, SC-535 in specs/screen.md. */
 import { Effect, Option } from "effect"
 import type { Session } from "@daybook/log/domain/Message"
+import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Folder from "../arguments/Folder.ts"
 import * as RunMode from "../arguments/RunMode.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
@@ -42,6 +43,16 @@ const named = Effect.fnUntraced(function* (text: string, directory: string) {
   return found ?? (yield* new NotFound({ message: `there is no session called "${oneLine(text)}"` }))
 })
 
+/** The last session here; over a server, whose folders are elsewhere, its last one if none is of this folder. */
+const lastOne = (directory: string) =>
+  Effect.catchTag(recent(directory), "NotFound", (none) =>
+    Effect.gen(function* () {
+      if ((yield* Remote) === undefined) return yield* none
+      const { items } = yield* (yield* SessionStore).list({ limit: 20 })
+      return items.find(({ parentID }) => parentID === undefined) ?? (yield* none)
+    })
+  )
+
 /** The session to begin with, and the one that is offered. */
 const sessionsOf = Effect.fnUntraced(function* (
   { goOn, session }: OpenRequest,
@@ -59,8 +70,8 @@ const sessionsOf = Effect.fnUntraced(function* (
         const found = yield* Effect.option(named(left, directory))
         if (found._tag === "Some") return { session: found.value, offered: undefined }
       }
-      if (goOn) return { session: yield* recent(directory), offered: undefined }
-      const last = yield* Effect.catchTag(recent(directory), "NotFound", () => Effect.succeed(undefined))
+      if (goOn) return { session: yield* lastOne(directory), offered: undefined }
+      const last = yield* Effect.catchTag(lastOne(directory), "NotFound", () => Effect.succeed(undefined))
       return { session: undefined as Session | undefined, offered: last }
     })
   )

@@ -1,11 +1,11 @@
 /**
  * Pictures in the editor. A terminal pastes text, and gives the path of a file that is dropped on it: the path of a picture
- * becomes the chip `[picture PATH]`. Only chips of this screen attach a picture, so that a pasted text attaches none.
+ * becomes the chip `[picture PATH]`, and so does a picture of the clipboard (`Clipboard.ts`). Only chips of this screen attach a picture, so that a pasted text attaches none.
  * Spec: SC-550, SC-551.
  */
-import { statSync } from "node:fs"
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { readFile, stat } from "node:fs/promises"
-import { homedir } from "node:os"
+import { homedir, tmpdir } from "node:os"
 import { basename, extname, isAbsolute, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
@@ -58,6 +58,24 @@ export const withChip = (pasted: string, chips: Set<string>): string => {
   if (chip === undefined) return pasted
   chips.add(chip)
   return chip
+}
+
+/** A folder of this process, which is made with its first picture. */
+export const folder = () => {
+  let path: string | undefined
+  let count = 0
+  return {
+    /** Keeps a picture, and returns its path. */
+    keep: (bytes: Uint8Array): string => {
+      path ??= mkdtempSync(join(tmpdir(), "daybook-"))
+      const file = join(path, `clipboard-${++count}.png`)
+      writeFileSync(file, bytes, { mode: 0o600 })
+      return file
+    },
+    remove: () => {
+      if (path !== undefined) rmSync(path, { recursive: true, force: true })
+    }
+  }
 }
 
 /** The pictures whose chips a prompt contains, with their bytes: the session may run on another machine. */

@@ -16,7 +16,7 @@ import type { Session } from "@daybook/log/domain/Message"
 import type { ModelRef } from "@daybook/log/domain/Values"
 import { Mcp } from "@daybook/mcp/Mcp"
 import { Remote } from "../host/Remote.ts"
-import { oneLine, rowsAtWords, visible } from "../render/Plain.ts"
+import { oneLine, visible } from "../render/Plain.ts"
 import { fit } from "../render/LiveLines.ts"
 import { CommandEnded } from "../support/Errors.ts"
 import * as Signal from "../support/Signal.ts"
@@ -25,6 +25,7 @@ import * as Ask from "./Ask.ts"
 import type { Asks, Pending } from "./Asks.ts"
 import * as RunMode from "../arguments/RunMode.ts"
 import { branchOf } from "./Branch.ts"
+import * as Clipboard from "./Clipboard.ts"
 import * as Commands from "./Commands.ts"
 import * as Draft from "./Draft.ts"
 import * as Draw from "./Draw.ts"
@@ -132,7 +133,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
       ...text
         .replace(/\n$/, "")
         .split("\n")
-        .flatMap((line) => rowsAtWords(line, Math.max(2, columns - 1)).map((row) => row.trimEnd()))
+        .flatMap((line) => Draw.hanging(line, columns))
     ])
 
   const talk = yield* Talk.make({
@@ -403,6 +404,18 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
   /** The pictures that were pasted or dropped. */
   const chips = new Set<string>()
 
+  /** The folder of pictures that were in the clipboard; removed at the end. */
+  const pictures = Pictures.folder()
+  yield* Effect.addFinalizer(() => Effect.sync(pictures.remove))
+
+  const pastePicture = () =>
+    act(
+      Effect.map(Clipboard.picture, (bytes) => {
+        input.editor.handleInput(Input.pasted(Pictures.withChip(pictures.keep(bytes), chips)))
+        keepDraft()
+      })
+    )
+
   const onPaste = (text: string) => {
     if (s.choosing !== undefined) return
     const dialog = answerable()
@@ -532,6 +545,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     ["alt+up", takeBack],
     ["ctrl+r", recall],
     ["ctrl+g", editOutside],
+    ["ctrl+v", pastePicture],
     ["ctrl+z", suspend],
     ["ctrl+o", unfold],
     ["ctrl+t", () => (s.shown = { ...s.shown, thinking: !s.shown.thinking })],

@@ -1,0 +1,20 @@
+/** Finds programs of the system, outside of projects: a project's own programs must not get keys or pictures. */
+import { accessSync, constants } from "node:fs"
+import { delimiter, join } from "node:path"
+import { neutralPath } from "./Paths.ts"
+
+const isProgram = (path: string): boolean => {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The path of the program; undefined if it is not installed. */
+export const find = (name: string): string | undefined =>
+  neutralPath(process.env)
+    .split(delimiter)
+    .map((folder) => join(folder, name))
+    .find(isProgram)

@@ -1,0 +1,36 @@
+/**
+ * A slow connection, such as one over SSH: runs a command in a terminal of its own, and passes on what is typed and drawn after a
+ * delay, what is drawn in pieces of a few bytes. Words: columns, rows, milliseconds, the command.
+ */
+import { spawn } from "node:child_process"
+
+const [columns, rows, delay, ...command] = process.argv.slice(2)
+const quoted = command.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ")
+const child = spawn("script", ["-qefc", `stty cols ${columns} rows ${rows}; exec ${quoted}`, "/dev/null"], {
+  stdio: ["pipe", "pipe", "inherit"]
+})
+
+const late = (from, to, size) => {
+  let next = 0
+  from.on("data", (bytes) => {
+    for (let at = 0; at < bytes.length; at += size) {
+      const part = bytes.subarray(at, at + size)
+      next = Math.max(next, Date.now() + Number(delay))
+      setTimeout(() => to.write(part), next - Date.now())
+    }
+  })
+}
+
+process.stdin.setRawMode(true)
+late(process.stdin, child.stdin, Number.POSITIVE_INFINITY)
+late(child.stdout, process.stdout, 7)
+child.stdin.on("error", () => undefined)
+child.once("close", (code) => {
+  setTimeout(
+    () => {
+      process.stdin.setRawMode(false)
+      process.exit(code ?? 1)
+    },
+    Number(delay) + 50
+  )
+})
