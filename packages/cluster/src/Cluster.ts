@@ -163,7 +163,8 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
     wake: (sessionID) =>
       lost(
         placed(sessionID, local.wake(sessionID), (id) =>
-          Effect.asVoid(fork(lost(Effect.timeout(remote(id).Wake(), longestWake))))
+          // Admissions wake in a region that cannot be interrupted, which a fork would inherit: no time would end it.
+          Effect.asVoid(fork(Effect.interruptible(lost(Effect.timeout(remote(id).Wake(), longestWake)))))
         )
       ),
     resume: (sessionID) =>

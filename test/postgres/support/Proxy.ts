@@ -12,6 +12,9 @@ export interface Proxy {
   readonly lose: (loss: Loss) => void
   /** Cuts all connections, and refuses new ones. */
   readonly cut: () => void
+  /** Holds back what comes, in both directions, on all connections. */
+  readonly hold: () => void
+  /** Lets connections be made, and everything through. */
   readonly mend: () => void
 }
 
@@ -29,7 +32,7 @@ export const make = (url: string) =>
       const target = new URL(url)
       const [serverPort, host] = [Number(target.port), target.hostname]
       const open = new Set<Socket>()
-      let [loss, isCut]: [Loss | undefined, boolean] = [undefined, false]
+      let [loss, isCut, isHeld]: [Loss | undefined, boolean, boolean] = [undefined, false, false]
 
       const server = createServer((client) => {
         if (isCut) return client.destroy()
@@ -60,6 +63,7 @@ export const make = (url: string) =>
           // The server has answered the commit.
           if (chunk.includes("COMMIT\0")) end()
         })
+        if (isHeld) for (const socket of [client, upstream]) socket.pause()
       })
       const port = await listening(server)
       target.port = String(port)
@@ -72,8 +76,14 @@ export const make = (url: string) =>
           isCut = true
           for (const socket of open) socket.destroy()
         },
+        hold: () => {
+          isHeld = true
+          for (const socket of open) socket.pause()
+        },
         mend: () => {
           isCut = false
+          isHeld = false
+          for (const socket of open) socket.resume()
         }
       }
       return { proxy, server, open }

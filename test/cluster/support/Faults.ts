@@ -1,0 +1,239 @@
+/**
+ * Method: nodes of the command over a PostgreSQL of their own, each behind a proxy of its own, and clients that prompt and
+ * follow. Meanwhile nodes are killed, stopped, ended and started again, the database crashes, and connections to it are cut
+ * and held back, at instants that a seed chooses. The harness' clock is real: it chooses when faults begin and end. At the
+ * end the checker says what is wrong.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect, Exit, Cause, Option } from "effect"
+import * as Postgres from "../../../packages/postgres/src/Postgres.ts"
+import { projections } from "../../session/support/Invariants.ts"
+import * as PostgresServer from "../../support/PostgresServer.ts"
+import * as Checker from "./FaultChecker.ts"
+import { faultClient } from "./FaultClient.ts"
+import { type Asked, dice, type Dice, make as faultModel } from "./FaultModel.ts"
+import { faultNode, type FaultNode } from "./FaultNodes.ts"
+
+/** What can happen: `end` is SIGTERM of each node in turn, `frozen` SIGSTOP, `cut` and `held` concern the proxy of a node. */
+export const kinds = ["kill", "frozen", "end", "crash", "cut", "held"] as const
+export type Kind = (typeof kinds)[number]
+
+export interface Plan {
+  readonly seed: number
+  readonly nodes: number
+  readonly clients: number
+  /** How many faults of each kind. */
+  readonly faults: Readonly<Partial<Record<Kind, number>>>
+  /** Faults that last at the same time. */
+  readonly atOnce?: number
+  /** Ends the faults after this many prompts were acknowledged. */
+  readonly prompts?: number
+}
+
+/** Longer than the leases of sessions, 15 seconds, and of shards, nine. */
+const frozenFor = 17_000
+
+/** How long clients may take to see the end of what they prompted, after the last fault. */
+const settling = "90 seconds"
+
+const server = Effect.acquireRelease(
+  Effect.sync(() => {
+    const folder = mkdtempSync(join(tmpdir(), "daybook-faults-"))
+    return { folder, ...PostgresServer.start(folder, process.pid, ["fsync=off"]) }
+  }),
+  ({ folder }) =>
+    Effect.sync(() => {
+      PostgresServer.stop(folder)
+      rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+    })
+)
+
+const folder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "daybook-effects-"))),
+  (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true, maxRetries: 5 }))
+)
+
+/** The kinds in an order that the seed chooses. */
+const orderOf = ({ faults }: Plan, roll: Dice): Array<Kind> =>
+  kinds
+    .flatMap((kind) => Array.from({ length: faults[kind] ?? 0 }, () => kind))
+    .map((kind) => [roll(), kind] as const)
+    .toSorted(([a], [b]) => a - b)
+    .map(([, kind]) => kind)
+
+interface Kill {
+  readonly at: number
+  readonly node: number
+  readonly backAt: number
+}
+
+/** Does each fault to a node that no other fault has; a crash and a rolling restart concern all. */
+const makeFaults = (nodes: ReadonlyArray<FaultNode>, postgresFolder: string, roll: Dice) => {
+  const kills: Array<Kill> = []
+  const taken = new Set<number>()
+  const between = (from: number, to: number) => from + roll() * (to - from)
+  const onOne = (does: (node: FaultNode) => Effect.Effect<void>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const free = nodes.filter(({ index, life }) => !taken.has(index) && life !== undefined)
+      const node = free[Math.floor(roll() * free.length)]
+      if (node === undefined) return Effect.zipRight(Effect.sleep(200), onOne(does))
+      taken.add(node.index)
+      return Effect.ensuring(
+        does(node),
+        Effect.sync(() => taken.delete(node.index))
+      )
+    })
+  const mendAfter = (node: FaultNode, millis: number) =>
+    Effect.ensuring(
+      Effect.sleep(millis),
+      Effect.sync(() => node.proxy.mend())
+    )
+  const faults: Readonly<Record<Kind, Effect.Effect<void>>> = {
+    kill: onOne((node) =>
+      Effect.gen(function* () {
+        const at = Date.now()
+        yield* node.end("SIGKILL", roll() < 0.5 ? 300 : 11_000)
+        yield* node.up
+        kills.push({ at, node: node.index, backAt: Date.now() })
+      })
+    ),
+    frozen: onOne((node) =>
+      Effect.gen(function* () {
+        const { process } = yield* node.up
+        yield* Effect.acquireUseRelease(
+          process.signal("SIGSTOP"),
+          () => Effect.sleep(frozenFor + roll() * 3_000),
+          () => process.signal("SIGCONT")
+        )
+      })
+    ),
+    end: Effect.forEach(
+      nodes,
+      (node) =>
+        taken.has(node.index)
+          ? Effect.void
+          : Effect.suspend(() => {
+              taken.add(node.index)
+              return Effect.ensuring(
+                Effect.zipRight(node.end("SIGTERM", 100), node.up),
+                Effect.sync(() => taken.delete(node.index))
+              )
+            }),
+      { discard: true }
+    ),
+    crash: Effect.promise(() => PostgresServer.crash(postgresFolder)),
+    // One of four outlasts the leases.
+    cut: onOne((node) =>
+      Effect.zipRight(
+        Effect.sync(() => node.proxy.cut()),
+        mendAfter(node, roll() < 0.25 ? frozenFor : between(0, 3_000))
+      )
+    ),
+    held: onOne((node) =>
+      Effect.zipRight(
+        Effect.sync(() => node.proxy.hold()),
+        mendAfter(node, roll() < 0.25 ? between(8_000, 12_000) : between(100, 3_000))
+      )
+    )
+  }
+  return { faults, kills }
+}
+
+const quantile = (sorted: ReadonlyArray<number>, part: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN
+
+const spread = (millis: ReadonlyArray<number>) => {
+  const sorted = millis.toSorted((a, b) => a - b)
+  return { times: sorted.length, p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99), most: sorted.at(-1) }
+}
+
+const sessionOf = ({ prompt }: Asked): string => prompt.split("x")[0] ?? ""
+
+/** How long sessions of a killed node that stayed away did not run. */
+const afterKills = (kills: ReadonlyArray<Kill>, asked: ReadonlyArray<Asked>): ReadonlyArray<number> => {
+  const sessions = [...new Set(asked.map(sessionOf))]
+  return kills.flatMap(({ at, backAt, node }) =>
+    sessions.flatMap((session) => {
+      const own = asked.filter((each) => sessionOf(each) === session)
+      const last = own.findLast(({ began }) => began < at)
+      const next = own.find(({ began, node: other }) => began >= at && other !== node)
+      if (last?.node !== node || next === undefined || next.began > backAt) return []
+      return [next.began - at]
+    })
+  )
+}
+
+/** How long activities that moved between two turns did not run, the tool's time included. */
+const handOvers = (asked: ReadonlyArray<Asked>): ReadonlyArray<number> => {
+  const last = new Map<string, Asked>()
+  return asked.flatMap((each) => {
+    const before = last.get(each.prompt)
+    last.set(each.prompt, each)
+    const isMoved = before?.ended !== undefined && before.step < each.step && before.node !== each.node
+    return isMoved ? [each.began - (before.ended ?? 0)] : []
+  })
+}
+
+/** Runs the plan, prints what happened, and returns what is wrong. */
+export const survives = (plan: Plan) =>
+  Effect.gen(function* () {
+    console.log(`seed ${plan.seed}: ${JSON.stringify(plan)}`)
+    const roll = dice(plan.seed)
+    const [database, here] = [yield* server, yield* folder]
+    const [directory, effects] = [join(here, "work"), join(here, "effects")]
+    mkdirSync(directory)
+    writeFileSync(effects, "")
+    const model = yield* faultModel(roll, effects)
+    const nodes = yield* Effect.forEach(
+      Array.from({ length: plan.nodes }, (_, index) => index),
+      (index) => faultNode(index, database.url, model),
+      { concurrency: "unbounded" }
+    )
+    yield* Effect.forEach(nodes, ({ up }) => up, { discard: true })
+    const clients = yield* Effect.forEach(
+      Array.from({ length: plan.clients }, (_, index) => index),
+      (index) => faultClient(`ses_${plan.seed}c${index}`, directory, nodes, roll)
+    )
+    const began = Date.now()
+    let isOver = false
+    const prompted = () => clients.reduce((sum, { acknowledged }) => sum + acknowledged.length, 0)
+    const isDone = () => isOver && prompted() >= (plan.prompts ?? 0)
+    const working = yield* Effect.fork(
+      Effect.forEach(clients, ({ work }) => work(isDone), { concurrency: "unbounded", discard: true })
+    )
+    const { faults, kills } = makeFaults(nodes, database.folder, roll)
+    yield* Effect.forEach(
+      orderOf(plan, roll),
+      (kind) => Effect.zipRight(Effect.sleep(300 + roll() * 1_500), faults[kind]),
+      { concurrency: plan.atOnce ?? 1, discard: true }
+    )
+    isOver = true
+    yield* Effect.forEach(nodes, ({ up }) => up, { discard: true })
+    const ended = yield* Effect.timeoutOption(Effect.exit(Effect.asVoid(working)), settling)
+    const checked = yield* Checker.check(clients, nodes, effects)
+    const rebuilt = yield* Effect.exit(Effect.provide(projections, Postgres.layer({ url: database.url })))
+    const surprises = [...clients, ...nodes].flatMap((each) => each.surprises)
+    const problems = [
+      ...checked.problems,
+      ...surprises,
+      ...(Exit.isFailure(rebuilt) ? [`projections: ${Cause.pretty(rebuilt.cause).slice(0, 3000)}`] : []),
+      ...(Option.isNone(ended) ? ["clients still wait"] : [])
+    ]
+    const figures = {
+      seconds: Math.round((Date.now() - began) / 1000),
+      faults: plan.faults,
+      prompts: prompted(),
+      requests: model.asked.length,
+      ...checked,
+      problems: problems.length,
+      connections: clients.reduce((sum, { connections }) => sum + connections(), 0),
+      afterKill: spread(afterKills(kills, model.asked)),
+      handOver: spread(handOvers(model.asked))
+    }
+    console.log(JSON.stringify(figures, undefined, 1))
+    const errors = nodes.flatMap((node) => node.errors)
+    if (problems.length > 0) console.log([...problems, "errors of nodes:", ...errors.slice(0, 40)].join("\n"))
+    return { problems, outcomes: checked.outcomes, figures }
+  }).pipe(Effect.scoped)
