@@ -8,7 +8,7 @@ import * as Ledger from "../../packages/files/src/record/Ledger.ts"
 import * as Rendering from "../../packages/files/src/render/Rendering.ts"
 import type { CachedState } from "../../packages/files/src/session/CachedSession.ts"
 import * as Writer from "../../packages/files/src/session/Writer.ts"
-import { unwritten } from "../../packages/files/src/session/Writer.ts"
+import { placeOf, unwritten } from "../../packages/files/src/session/Writer.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { memoryLog, temporaryFolder } from "../support/Database.ts"
 
@@ -16,7 +16,7 @@ const uid = 7
 
 /** A session before its first write, whose context shows so many lines. */
 const known = (id: string, lines: number): CachedState => {
-  const record = unwritten(id, { scope: "private", uid, kind: "agent", name: "build", session: id }, "evt_1")
+  const record = unwritten(placeOf(id, { scope: "private", uid, kind: "agent", name: "build", session: id }), "evt_1")
   const line: Line = { line: 1, at: 0, bytes: 1, kind: "other", seq: 1, message: "msg_1" }
   const shown = lines === 0 ? Chunk.empty<Line>() : Chunk.makeBy(lines, () => line)
   const pack = { ...Rendering.initial.pack, shown }

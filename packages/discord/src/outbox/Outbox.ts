@@ -4,7 +4,7 @@
  * DI-44 in specs/discord.md.
  */
 import type * as SqlError from "@effect/sql/SqlError"
-import { Array as Arr, Context, Effect, identity, Layer, Option, Schema } from "effect"
+import { Array as Arr, Context, Effect, Layer, Option, Schema } from "effect"
 import type { MessageID } from "@daybook/log/domain/Identifiers"
 import type { Delivery } from "@daybook/log/domain/Values"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
@@ -257,7 +257,7 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
       first(
         sql<DueReaction>`SELECT message, emoji, shown FROM reaction WHERE channel = ${channel} AND due = 1
           ORDER BY message LIMIT 1`,
-        identity
+        (row) => row
       ),
     /** The next request creates the post with this body, as a message behind the anchor. */
     attempted: (id: number, body: Body, anchor: string) =>
@@ -329,7 +329,7 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
         return decoded.type === "permission" ? Option.some({ channel, target: decoded }) : Option.none()
       }
     ),
-    place: (channel: string) => first(sql<Place>`SELECT * FROM place WHERE channel = ${channel}`, identity),
+    place: (channel: string) => first(sql<Place>`SELECT * FROM place WHERE channel = ${channel}`, (row) => row),
     places: run(sql<Place>`SELECT * FROM place`),
     addPlace: (channel: string, parent: string | null, last: string | null) =>
       done(sql`INSERT OR IGNORE INTO place (channel, parent, last) VALUES (${channel}, ${parent}, ${last})`),
