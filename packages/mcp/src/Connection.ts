@@ -167,24 +167,6 @@ const listResources = (connected: Connected) =>
         values.slice(0, resourceLimit).flatMap(readResourceEntry)
       )
 
-/** A connected server. Interrupting a request cancels it on the server. */
-export interface Connection {
-  readonly listTools: Effect.Effect<Listing, ServerFault>
-  readonly callTool: (
-    name: string,
-    input: JsonRecord,
-    onProgress: (progress: Progress) => void
-  ) => Effect.Effect<JsonRecord, ServerFault>
-  readonly listResources: Effect.Effect<ReadonlyArray<McpResource>, ServerFault>
-  readonly readResource: (uri: string) => Effect.Effect<JsonRecord, ServerFault>
-  /** Waits until the server announces that its tools changed. */
-  readonly changed: Effect.Effect<void>
-  /** Fails when the server is lost; never succeeds. */
-  readonly lost: Effect.Effect<never, ServerFault>
-  /** Removes the server's secrets from a text. */
-  readonly redact: (text: string) => string
-}
-
 const pingTimeout = "5 seconds"
 
 /** What the transport and the server report on their own. */
@@ -253,20 +235,23 @@ const lost = ({ client, peer }: Connected, { closed, doubts }: Signals): Effect.
   return Effect.raceFirst(ended, examined)
 }
 
-export const connect = Effect.fn("Mcp.connect")(function* (
-  server: McpServer,
-  way: ServerTransport,
-  redact: Redactor
-): Effect.fn.Return<Connection, ServerFault> {
+export const connect = Effect.fn("Mcp.connect")(function* (server: McpServer, way: ServerTransport, redact: Redactor) {
   const signals = yield* makeSignals
   const connected = yield* open({ server, way, redact }, signals)
   return {
     listTools: listTools(connected),
-    callTool: (name, input, onProgress) => request(connected, "tools/call", { name, arguments: input }, onProgress),
+    callTool: (name: string, input: JsonRecord, onProgress: (progress: Progress) => void) =>
+      request(connected, "tools/call", { name, arguments: input }, onProgress),
     listResources: listResources(connected),
-    readResource: (uri) => request(connected, "resources/read", { uri }),
+    readResource: (uri: string) => request(connected, "resources/read", { uri }),
+    /** Waits until the server announces that its tools changed. */
     changed: Queue.take(signals.changed),
+    /** Fails when the server is lost; never succeeds. */
     lost: lost(connected, signals),
+    /** Removes the server's secrets from a text. */
     redact: redact.all
   }
 })
+
+/** A connected server. Interrupting a request cancels it on the server. */
+export type Connection = Effect.Effect.Success<ReturnType<typeof connect>>

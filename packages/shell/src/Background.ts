@@ -1,5 +1,5 @@
 /** Commands in the background: started, followed, given input, stopped, collected. Spec: SL-72..SL-76. */
-import { Deferred, type Duration, Effect, Fiber, Mailbox, Schema, type Scope } from "effect"
+import { Deferred, type Duration, Effect, Fiber, Mailbox, Schema } from "effect"
 import { ExecResult } from "./domain/ExecResult.ts"
 import type { ShellNotFound } from "./domain/ShellError.ts"
 import type { ExecError } from "./OpenShell.ts"
@@ -28,27 +28,6 @@ export class CommandNotFound extends Schema.TaggedError<CommandNotFound>("@daybo
 export interface StartOptions extends Omit<ExecOptions, "input" | "stop"> {
   /** Keeps the standard input open for `send`; it is empty by default. */
   readonly interactive?: boolean
-}
-
-export interface Background {
-  /** Starts a command and returns its handle. It runs after the commands that the shell has already. */
-  readonly start: (
-    id: string,
-    command: string,
-    options?: StartOptions
-  ) => Effect.Effect<string, ShellNotFound | ExecError>
-  /** Waits for the end, at most so long, and returns the new output. */
-  readonly collect: (
-    handle: string,
-    options?: { readonly wait?: Duration.DurationInput }
-  ) => Effect.Effect<Collected, CommandNotFound | ShellNotFound | ExecError>
-  /** Sends text to the command's input; `end` closes it. Ignored if the input is not open. */
-  readonly send: (
-    handle: string,
-    text: string,
-    options?: { readonly end?: boolean }
-  ) => Effect.Effect<void, CommandNotFound>
-  readonly stop: (handle: string) => Effect.Effect<void, CommandNotFound>
 }
 
 interface BackgroundCommand {
@@ -88,7 +67,7 @@ const makeOutput = () => {
 }
 
 /** The scope's end stops what runs. */
-export const make = Effect.fnUntraced(function* (exec: Exec): Effect.fn.Return<Background, never, Scope.Scope> {
+export const make = Effect.fnUntraced(function* (exec: Exec) {
   const scope = yield* Effect.scope
   const started = new Map<string, BackgroundCommand>()
   let number = 0
@@ -107,7 +86,7 @@ export const make = Effect.fnUntraced(function* (exec: Exec): Effect.fn.Return<B
       return found === undefined ? Effect.fail(new CommandNotFound({ handle })) : Effect.succeed(found)
     })
 
-  const start: Background["start"] = Effect.fn("Shells.start")(function* (id, command, options = {}) {
+  const start = Effect.fn("Shells.start")(function* (id: string, command: string, options: StartOptions = {}) {
     const { interactive, onText, ...rest } = options
     const input = interactive === true ? yield* Mailbox.make<string>(mostWaiting) : undefined
     const stop = yield* Deferred.make<void>()
@@ -134,16 +113,20 @@ export const make = Effect.fnUntraced(function* (exec: Exec): Effect.fn.Return<B
   })
 
   return {
+    /** Starts a command and returns its handle. It runs after the commands that the shell has already. */
     start,
-    collect: (handle, { wait = 0 } = {}) =>
+    /** Waits for the end, at most so long, and returns the new output. */
+    collect: (handle: string, { wait = 0 }: { readonly wait?: Duration.DurationInput } = {}) =>
       Effect.gen(function* () {
         const { fiber, take } = yield* find(handle)
         yield* Effect.ignore(Effect.timeout(Fiber.await(fiber), wait))
         const ended = fiber.unsafePoll()
         const text = take()
-        return ended === null ? text : { ...text, result: yield* ended }
+        const collected: Collected = ended === null ? text : { ...text, result: yield* ended }
+        return collected
       }),
-    send: (handle, text, { end = false } = {}) =>
+    /** Sends text to the command's input; `end` closes it. Ignored if the input is not open. */
+    send: (handle: string, text: string, { end = false }: { readonly end?: boolean } = {}) =>
       Effect.gen(function* () {
         const { fiber, input } = yield* find(handle)
         if (input === undefined) return
@@ -151,6 +134,9 @@ export const make = Effect.fnUntraced(function* (exec: Exec): Effect.fn.Return<B
         yield* Effect.raceFirst(input.offer(text), Fiber.await(fiber))
         if (end) yield* input.end
       }),
-    stop: (handle) => Effect.flatMap(find(handle), ({ stop }) => Effect.asVoid(Deferred.succeed(stop, undefined)))
+    stop: (handle: string) =>
+      Effect.flatMap(find(handle), ({ stop }) => Effect.asVoid(Deferred.succeed(stop, undefined)))
   }
 })
+
+export type Background = Effect.Effect.Success<ReturnType<typeof make>>

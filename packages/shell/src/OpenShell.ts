@@ -36,29 +36,6 @@ type Turned = <A>(
   use: (checkpoints: ShellCheckpoints) => Effect.Effect<A, CheckpointError>
 ) => Effect.Effect<A, CheckpointError | ShellClosed>
 
-export interface OpenShell {
-  readonly target: Target
-  /** `accepted` runs when the command is not refused, before it waits for its turn. */
-  readonly exec: (
-    command: string,
-    options: ExecOptions,
-    accepted?: Effect.Effect<void>
-  ) => Effect.Effect<ExecResult, ExecError>
-  /** Its checkpoints, in turn with its commands. */
-  readonly checkpoints: Turned
-  readonly close: (reason: CloseReason) => Effect.Effect<boolean>
-  /** The working folder as it may be shown. */
-  readonly cwd: () => string
-  /** The working folder itself. */
-  readonly folder: () => string
-  /** Commands that run or wait. */
-  readonly busy: () => number
-  /** Milliseconds since the epoch: the end of the last command, or the opening. */
-  readonly idleSince: () => number
-  /** Completes when the shell is closed for any reason, after its last fact is recorded. */
-  readonly closed: Effect.Effect<CloseReason>
-}
-
 export interface Parts {
   readonly id: string
   readonly target: Target
@@ -134,7 +111,7 @@ const runWithInput = (
   )
 }
 
-export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return<OpenShell> {
+export const make = Effect.fnUntraced(function* (parts: Parts) {
   const { id, late, live, policy, recording, secrets, write } = parts
   const { run: turn } = FairLock.make()
   const clock = yield* Effect.clock
@@ -301,7 +278,7 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
   const execute = (
     command: string,
     options: ExecOptions,
-    accepted: Effect.Effect<void> | undefined
+    accepted?: Effect.Effect<void>
   ): Effect.Effect<ExecResult, ExecError> => {
     const refusal = invalid(command, options.timeoutSeconds ?? defaults.timeoutSeconds)
     if (refusal !== undefined) return refusal
@@ -315,7 +292,7 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
     return accepted === undefined ? ran : Effect.zipRight(accepted, ran)
   }
 
-  const exec: OpenShell["exec"] = (...call) => withSpan("Shells.exec")(Effect.suspend(() => execute(...call)))
+  const exec = (...call: Parameters<typeof execute>) => withSpan("Shells.exec")(Effect.suspend(() => execute(...call)))
 
   const reap: Effect.Effect<void> = Effect.gen(function* () {
     const now = clock.unsafeCurrentTimeMillis()
@@ -335,13 +312,22 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
 
   return {
     target: parts.target,
+    /** `accepted` runs when the command is not refused, before it waits for its turn. */
     exec,
+    /** Its checkpoints, in turn with its commands. */
     checkpoints,
     close,
+    /** The working folder as it may be shown. */
     cwd: () => redacted(live.cwd(), secrets),
+    /** The working folder itself. */
     folder: live.cwd,
+    /** Commands that run or wait. */
     busy: () => busy,
+    /** Milliseconds since the epoch: the end of the last command, or the opening. */
     idleSince: () => idleSince,
+    /** Completes when the shell is closed for any reason, after its last fact is recorded. */
     closed: Deferred.await(closed)
   }
 })
+
+export type OpenShell = Effect.Effect.Success<ReturnType<typeof make>>

@@ -63,18 +63,6 @@ const entering = (folder: string): string => `cd '${folder.replaceAll("'", `'\\'
 
 export const windowLimits = { headLines: 500, headBytes: 12 * 1024, tailLines: 1_400, tailBytes: 34 * 1024 } as const
 
-interface OutputWindow {
-  readonly add: (stream: "stdout" | "stderr", bytes: Uint8Array) => void
-  /** Bytes so far. */
-  readonly bytes: () => number
-  /** Whether the output is truncated. */
-  readonly cut: () => boolean
-  /** The end of the output, at most `limit` characters. */
-  readonly latest: (limit: number) => string
-  /** The shown text; `where` is appended to the truncation note. */
-  readonly render: (where: string) => string
-}
-
 /** The end of a text within both limits, from the beginning of a line if possible. */
 const cutTail = (text: string) => {
   let start = text.length
@@ -100,7 +88,7 @@ const cutStart = (text: string) => {
   return text.slice(0, end)
 }
 
-export const makeOutputWindow = (): OutputWindow => {
+export const makeOutputWindow = () => {
   const decoders = { stdout: new StringDecoder("utf8"), stderr: new StringDecoder("utf8") }
   const whole = windowLimits.headBytes + windowLimits.tailBytes
   // `tail` holds the whole output until it exceeds the window; then `head` keeps its beginning.
@@ -119,14 +107,18 @@ export const makeOutputWindow = (): OutputWindow => {
   }
 
   return {
-    add: (stream, chunk) => {
+    add: (stream: "stdout" | "stderr", chunk: Uint8Array) => {
       bytes += chunk.length
       append(decoders[stream].write(Buffer.from(chunk)))
     },
+    /** Bytes so far. */
     bytes: () => bytes,
+    /** Whether the output is truncated. */
     cut: () => cut,
-    latest: (limit) => (tail.length < limit ? `${head}${tail}` : tail).slice(-limit),
-    render: (where) => {
+    /** The end of the output, at most `limit` characters. */
+    latest: (limit: number) => (tail.length < limit ? `${head}${tail}` : tail).slice(-limit),
+    /** The shown text; `where` is appended to the truncation note. */
+    render: (where: string) => {
       append(decoders.stdout.end() + decoders.stderr.end())
       if (!cut) return tail
       const end = cutTail(tail)
@@ -449,3 +441,5 @@ export const makeBash = Effect.fnUntraced(function* (options: { readonly outputB
     })
   })
 })
+
+type OutputWindow = ReturnType<typeof makeOutputWindow>

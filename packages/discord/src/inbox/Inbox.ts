@@ -10,7 +10,7 @@ import { whenever } from "../live/Book.ts"
 import { Sender } from "../live/Sender.ts"
 import { type Beginning, Outbox } from "../outbox/Outbox.ts"
 import { OutboxFailed } from "../outbox/OutboxFile.ts"
-import { Discord, type DiscordError } from "../wire/Discord.ts"
+import { Discord } from "../wire/Discord.ts"
 import * as Messages from "../wire/Messages.ts"
 import { Member, type Message } from "../wire/Packets.ts"
 import * as Admission from "./Admission.ts"
@@ -85,21 +85,6 @@ const slowly = Schedule.exponential("1 second", 2).pipe(
   Schedule.jittered
 )
 
-export interface Inbox {
-  readonly message: (message: Message) => Effect.Effect<void>
-  readonly edited: (message: Message) => Effect.Effect<void>
-  readonly deleted: (channel: string, ids: ReadonlyArray<string>) => Effect.Effect<void>
-  /** Finds the place in channels that are read for the first time, before the gateway is opened. */
-  readonly begin: Effect.Effect<void, OutboxFailed | DiscordError>
-  /** Reads the messages after the last handled one. */
-  readonly catchUp: Effect.Effect<void, OutboxFailed>
-  /** Opens the thread of a message of the bot. */
-  readonly begun: (beginning: Beginning) => Effect.Effect<void>
-  /** The thread with this id; undefined if it is none of the bot's. */
-  readonly thread: (id: string) => Effect.Effect<Thread | undefined, OutboxFailed>
-  readonly failed: Effect.Effect<never, OutboxFailed>
-}
-
 type Failure = { readonly _tag: string; readonly message: string; readonly reason?: unknown } | OutboxFailed
 
 /** Whether Discord does not let the channel be read now. */
@@ -115,9 +100,7 @@ const attempted = (channel: string, work: Effect.Effect<void, Failure, Services>
     error instanceof OutboxFailed ? Effect.fail(error) : warned(channel, error)
   )
 
-export const make = Effect.fn("Inbox.make")(function* (
-  settings: Settings
-): Effect.fn.Return<Inbox, never, Services | Scope.Scope> {
+export const make = Effect.fn("Inbox.make")(function* (settings: Settings) {
   const [discord, outbox, sender] = [yield* Discord, yield* Outbox, yield* Sender]
   const lanes = yield* makeLanes<OutboxFailed, Services>()
   const unknown = new Map<string, string | undefined>()
@@ -210,7 +193,7 @@ export const make = Effect.fn("Inbox.make")(function* (
       yield* outbox.setProblem(channel, problem)
     })
 
-  const message: Inbox["message"] = (given) => {
+  const message = (given: Message): Effect.Effect<void> => {
     const { channel_id: channel } = given
     if (behind.has(channel)) return Effect.void
     if (given.author.id === discord.self.id) return lanes.add(channel, ofAnother(given))
@@ -356,13 +339,16 @@ export const make = Effect.fn("Inbox.make")(function* (
 
   return {
     message,
-    edited: (given) =>
+    edited: (given: Message) =>
       isOfPerson(given) ? changed(given.channel_id, given.id, (of) => Admission.edited(of, given)) : Effect.void,
-    deleted: (channel, ids) =>
+    deleted: (channel: string, ids: ReadonlyArray<string>) =>
       Effect.forEach(ids, (id) => changed(channel, id, (of) => Admission.deleted(of, id)), { discard: true }),
+    /** Finds the place in channels that are read for the first time, before the gateway is opened. */
     begin,
+    /** Reads the messages after the last handled one. */
     catchUp,
-    begun: (beginning) => {
+    /** Opens the thread of a message of the bot. */
+    begun: (beginning: Beginning) => {
       const { channel, message } = beginning
       const found = settings.channels[channel]
       return found === undefined
@@ -375,7 +361,10 @@ export const make = Effect.fn("Inbox.make")(function* (
             )
           )
     },
+    /** The thread with this id; undefined if it is none of the bot's. */
     thread,
     failed: lanes.failed
   }
 })
+
+export type Inbox = Effect.Effect.Success<ReturnType<typeof make>>

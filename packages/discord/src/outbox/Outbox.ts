@@ -4,7 +4,7 @@
  * DI-44 in specs/discord.md.
  */
 import type * as SqlError from "@effect/sql/SqlError"
-import { Array as Arr, Context, Effect, identity, Layer, Option, Schema } from "effect"
+import { Array as Arr, Context, Effect, Layer, Option, Schema } from "effect"
 import type { MessageID } from "@daybook/log/domain/Identifiers"
 import type { Delivery } from "@daybook/log/domain/Values"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
@@ -71,69 +71,6 @@ export interface Edit {
 }
 
 type Done<A = void> = Effect.Effect<A, OutboxFailed>
-
-export class Outbox extends Context.Tag("@daybook/discord/Outbox")<
-  Outbox,
-  {
-    readonly cursor: Done<string | undefined>
-    /** Moves the cursor to another database: what earlier events published is not changed any more. */
-    readonly begin: (cursor: string) => Done
-    /** The thread that shows a session: its own, or that of the session that assigned it as a task. */
-    readonly threadOf: (session: string) => Done<string | undefined>
-    /** Folds events and moves the cursor; returns the channels with something to send. */
-    readonly apply: (events: ReadonlyArray<SessionEvent>, cursor: string) => Done<ReadonlySet<string>>
-    /** Intends a post that no event makes. */
-    readonly put: (channel: string, change: Extract<Change, { readonly type: "post" }>) => Done
-    /** Changes a post whose text still grows; one that is settled or dropped stays as it is. */
-    readonly grow: (key: PostKey, body: Body) => Done<boolean>
-    readonly react: (channel: string, message: string, emoji: string | null) => Done
-    readonly due: Done<ReadonlyArray<string>>
-    readonly nextPost: (channel: string) => Done<DuePost | undefined>
-    readonly nextReaction: (channel: string) => Done<DueReaction | undefined>
-    /** The next request creates the post with this body, as a message behind the anchor. */
-    readonly attempted: (id: number, body: Body, anchor: string) => Done
-    /** The attempt failed for certain. */
-    readonly notCreated: (id: number) => Done
-    /** The post is this message now, and shows the body. */
-    readonly created: (id: number, message: string, shown: Body) => Done
-    readonly shown: (id: number, body: Body) => Done
-    /** The post is not sent. */
-    readonly dropped: (id: number, reason: string) => Done
-    /** Nothing more is sent to the channel. */
-    readonly closed: (channel: string, reason: string) => Done
-    readonly reacted: (message: string, shown: string | null) => Done
-    /** Forgets posts and reactions of messages before this id, except the newest post of each channel. */
-    readonly forget: (before: string) => Done
-    /** The newest message of the channel that is a post. */
-    readonly newest: (channel: string) => Done<string | undefined>
-    readonly isPost: (message: string) => Done<boolean>
-    /** Whether a message of the bot is a post, or may be the message of an open request. */
-    readonly isExplained: (channel: string, message: string) => Done<boolean>
-    /** What the buttons of a post act on. */
-    readonly targetOf: (nonce: string) => Done<Target | undefined>
-    /** Messages that begin a thread which is not open yet. */
-    readonly beginnings: Done<ReadonlyArray<Beginning>>
-    /** Permissions whose posts have buttons. */
-    readonly askings: Done<ReadonlyArray<Asking>>
-    readonly place: (channel: string) => Done<Place | undefined>
-    readonly places: Done<ReadonlyArray<Place>>
-    readonly addPlace: (channel: string, parent: string | null, last: string | null) => Done
-    /** The message was handled; an earlier one changes nothing. */
-    readonly handled: (channel: string, message: string) => Done
-    readonly setProblem: (channel: string, problem: string | null) => Done
-    readonly beginEdit: (edit: Edit) => Done
-    readonly endEdit: (message: string) => Done
-    readonly edits: Done<ReadonlyArray<Edit>>
-    /** Whether a call of a running session is open: it may wait for a permission. */
-    readonly isCalling: Done<boolean>
-    /** Sessions that run, and where their runs began. */
-    readonly running: Done<ReadonlyArray<{ readonly session: string; readonly since: number }>>
-    /** Whether the post was ever intended. */
-    readonly isPut: (key: PostKey) => Done<boolean>
-    /** How many posts of a channel wait to be sent. */
-    readonly waiting: (channel: string) => Done<number>
-  }
->() {}
 
 const bodyJson = Schema.parseJson(Body)
 const encodeBody = Schema.encodeSync(bodyJson)
@@ -258,18 +195,20 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
 
   const setCursor = (cursor: string) => sql`UPDATE consumer SET cursor = ${cursor}`
 
-  return Outbox.of({
+  return {
     cursor: first(
       sql<{ readonly cursor: string | null }>`SELECT cursor FROM consumer`,
       (row) => row?.cursor ?? undefined
     ),
-    begin: (cursor) =>
+    /** Moves the cursor to another database: what earlier events published is not changed any more. */
+    begin: (cursor: string) =>
       all([
         setCursor(cursor),
         sql`DELETE FROM fold`,
         sql`UPDATE post SET due = 0, dropped = 'another database' WHERE due = 1`
       ]),
-    apply: (events, cursor) => {
+    /** Folds events and moves the cursor; returns the channels with something to send. */
+    apply: (events: ReadonlyArray<SessionEvent>, cursor: string) => {
       const sessions = Object.entries(Arr.groupBy(events, ({ sessionID }) => sessionID))
       return run(
         immediately(sql)(
@@ -284,20 +223,23 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
         )
       )
     },
-    threadOf: (session) => run(threadIn(session)),
-    put: (channel, post) => done(putPost(channel, post)),
-    grow: (key, body) =>
+    /** The thread that shows a session: its own, or that of the session that assigned it as a task. */
+    threadOf: (session: string) => run(threadIn(session)),
+    /** Intends a post that no event makes. */
+    put: (channel: string, post: Extract<Change, { readonly type: "post" }>) => done(putPost(channel, post)),
+    /** Changes a post whose text still grows; one that is settled or dropped stays as it is. */
+    grow: (key: PostKey, body: Body) =>
       exists(
         sql`UPDATE post SET body = ${encodeBody(body)}, due = 1 WHERE nonce = ${nonceOf(key)} AND grows = 1
           AND dropped IS NULL RETURNING 1`
       ),
-    react: (channel, message, emoji) => done(putReaction(channel, message, emoji)),
+    react: (channel: string, message: string, emoji: string | null) => done(putReaction(channel, message, emoji)),
     due: each(
       sql<{ readonly channel: string }>`SELECT channel FROM post WHERE due = 1
         UNION SELECT channel FROM reaction WHERE due = 1`,
       ({ channel }) => Option.some(channel)
     ),
-    nextPost: (channel) =>
+    nextPost: (channel: string) =>
       first(
         sql<PostRow>`SELECT id, nonce, body, attempt, anchor, target, message FROM post WHERE channel = ${channel} AND due = 1
           ORDER BY id LIMIT 1`,
@@ -311,30 +253,37 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
             target: row.target === null ? undefined : decodeTarget(row.target)
           }
       ),
-    nextReaction: (channel) =>
+    nextReaction: (channel: string) =>
       first(
         sql<DueReaction>`SELECT message, emoji, shown FROM reaction WHERE channel = ${channel} AND due = 1
           ORDER BY message LIMIT 1`,
-        identity
+        (row) => row
       ),
-    attempted: (id, body, anchor) =>
+    /** The next request creates the post with this body, as a message behind the anchor. */
+    attempted: (id: number, body: Body, anchor: string) =>
       done(sql`UPDATE post SET attempt = ${encodeBody(body)}, anchor = coalesce(anchor, ${anchor}) WHERE id = ${id}`),
-    notCreated: (id) => done(sql`UPDATE post SET attempt = NULL, anchor = NULL WHERE id = ${id}`),
-    created: (id, message, shown) =>
+    /** The attempt failed for certain. */
+    notCreated: (id: number) => done(sql`UPDATE post SET attempt = NULL, anchor = NULL WHERE id = ${id}`),
+    /** The post is this message now, and shows the body. */
+    created: (id: number, message: string, shown: Body) =>
       done(
         sql`UPDATE post SET message = ${message}, attempt = NULL, due = body <> ${encodeBody(shown)} WHERE id = ${id}`
       ),
-    shown: (id, shown) => done(sql`UPDATE post SET due = body <> ${encodeBody(shown)} WHERE id = ${id}`),
-    dropped: (id, reason) => done(sql`UPDATE post SET due = 0, attempt = NULL, dropped = ${reason} WHERE id = ${id}`),
-    closed: (channel, reason) =>
+    shown: (id: number, shown: Body) => done(sql`UPDATE post SET due = body <> ${encodeBody(shown)} WHERE id = ${id}`),
+    /** The post is not sent. */
+    dropped: (id: number, reason: string) =>
+      done(sql`UPDATE post SET due = 0, attempt = NULL, dropped = ${reason} WHERE id = ${id}`),
+    /** Nothing more is sent to the channel. */
+    closed: (channel: string, reason: string) =>
       all([
         sql`UPDATE post SET due = 0, attempt = NULL, dropped = ${reason} WHERE channel = ${channel} AND due = 1`,
         sql`DELETE FROM reaction WHERE channel = ${channel}`,
         sql`UPDATE place SET problem = ${reason}, closed = 1 WHERE channel = ${channel}`
       ]),
-    reacted: (message, shown) =>
+    reacted: (message: string, shown: string | null) =>
       done(sql`UPDATE reaction SET shown = ${shown}, due = emoji IS NOT ${shown} WHERE message = ${message}`),
-    forget: (before) =>
+    /** Forgets posts and reactions of messages before this id, except the newest post of each channel. */
+    forget: (before: string) =>
       all([
         sql`DELETE FROM post WHERE due = 0 AND channel IN (SELECT channel FROM place WHERE closed = 1)`,
         sql`DELETE FROM place WHERE closed = 1 AND ${isBefore(sql.literal("channel"), before)}`,
@@ -342,22 +291,26 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
               AND id NOT IN (SELECT max(id) FROM post WHERE message IS NOT NULL GROUP BY channel)`,
         sql`DELETE FROM reaction WHERE due = 0 AND ${isBefore(sql.literal("message"), before)}`
       ]),
-    newest: (channel) =>
+    /** The newest message of the channel that is a post. */
+    newest: (channel: string) =>
       first(
         sql<{ readonly message: string }>`SELECT message FROM post WHERE channel = ${channel} AND message IS NOT NULL
           ORDER BY id DESC LIMIT 1`,
         (row) => row?.message
       ),
-    isPost: (message) => exists(sql`SELECT 1 FROM post WHERE message = ${message}`),
-    isExplained: (channel, message) =>
+    isPost: (message: string) => exists(sql`SELECT 1 FROM post WHERE message = ${message}`),
+    /** Whether a message of the bot is a post, or may be the message of an open request. */
+    isExplained: (channel: string, message: string) =>
       exists(
         sql`SELECT 1 FROM post WHERE message = ${message}
           UNION SELECT 1 FROM post WHERE channel = ${channel} AND due = 1 AND attempt IS NOT NULL`
       ),
-    targetOf: (nonce) =>
+    /** What the buttons of a post act on. */
+    targetOf: (nonce: string) =>
       first(sql<{ readonly target: string | null }>`SELECT target FROM post WHERE nonce = ${nonce}`, (row) =>
         row?.target == null ? undefined : decodeTarget(row.target)
       ),
+    /** Messages that begin a thread which is not open yet. */
     beginnings: each(
       sql<{ readonly channel: string; readonly message: string; readonly target: string }>`
         SELECT channel, message, target FROM post WHERE target ->> 'type' = 'begin' AND message IS NOT NULL
@@ -367,6 +320,7 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
         return decoded.type === "begin" ? Option.some({ channel, message, target: decoded }) : Option.none()
       }
     ),
+    /** Permissions whose posts have buttons. */
     askings: each(
       sql<{ readonly channel: string; readonly target: string }>`SELECT channel, target FROM post
         WHERE target ->> 'type' = 'permission' AND body ->> 'buttons' IS NOT NULL`,
@@ -375,27 +329,38 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
         return decoded.type === "permission" ? Option.some({ channel, target: decoded }) : Option.none()
       }
     ),
-    place: (channel) => first(sql<Place>`SELECT * FROM place WHERE channel = ${channel}`, identity),
+    place: (channel: string) => first(sql<Place>`SELECT * FROM place WHERE channel = ${channel}`, (row) => row),
     places: run(sql<Place>`SELECT * FROM place`),
-    addPlace: (channel, parent, last) =>
+    addPlace: (channel: string, parent: string | null, last: string | null) =>
       done(sql`INSERT OR IGNORE INTO place (channel, parent, last) VALUES (${channel}, ${parent}, ${last})`),
-    handled: (channel, message) =>
+    /** The message was handled; an earlier one changes nothing. */
+    handled: (channel: string, message: string) =>
       done(sql`UPDATE place SET last = ${message} WHERE channel = ${channel}
         AND (last IS NULL OR ${isBefore(sql.literal("last"), message)})`),
-    setProblem: (channel, problem) => done(sql`UPDATE place SET problem = ${problem} WHERE channel = ${channel}`),
-    beginEdit: (edit) => done(sql`INSERT OR REPLACE INTO edit ${sql.insert({ ...edit })}`),
-    endEdit: (message) => done(sql`DELETE FROM edit WHERE message = ${message}`),
+    setProblem: (channel: string, problem: string | null) =>
+      done(sql`UPDATE place SET problem = ${problem} WHERE channel = ${channel}`),
+    beginEdit: (edit: Edit) => done(sql`INSERT OR REPLACE INTO edit ${sql.insert({ ...edit })}`),
+    endEdit: (message: string) => done(sql`DELETE FROM edit WHERE message = ${message}`),
     edits: run(sql<Edit>`SELECT * FROM edit`),
-    isPut: (key) => exists(sql`SELECT 1 FROM post WHERE nonce = ${nonceOf(key)}`),
+    /** Whether the post was ever intended. */
+    isPut: (key: PostKey) => exists(sql`SELECT 1 FROM post WHERE nonce = ${nonceOf(key)}`),
+    /** Sessions that run, and where their runs began. */
     running: run(sql<{ readonly session: string; readonly since: number }>`
       SELECT session, state ->> 'since' AS since FROM fold WHERE since IS NOT NULL`),
+    /** Whether a call of a running session is open: it may wait for a permission. */
     isCalling: exists(sql`SELECT 1 FROM fold WHERE state ->> 'calls' <> '{}' LIMIT 1`),
-    waiting: (channel) =>
+    /** How many posts of a channel wait to be sent. */
+    waiting: (channel: string) =>
       first(
         sql<{ readonly count: number }>`SELECT count(*) AS count FROM post WHERE channel = ${channel} AND due = 1`,
         (row) => row?.count ?? 0
       )
-  })
+  }
 })
+
+export class Outbox extends Context.Tag("@daybook/discord/Outbox")<
+  Outbox,
+  Effect.Effect.Success<ReturnType<typeof make>>
+>() {}
 
 export const layer = (options: Options): Layer.Layer<Outbox, OutboxFailed> => Layer.scoped(Outbox, make(options))

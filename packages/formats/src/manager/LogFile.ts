@@ -15,13 +15,7 @@ import * as EntryReader from "../entry/EntryReader.ts"
 import { type EntryError, NotASession, SessionVersionTooNew } from "../entry/EntryReader.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import { recordLine, type RecordRefused, shallow } from "../lines/JsonLines.ts"
-import {
-  loggedLatch,
-  type SessionLocked,
-  SessionStorage,
-  type SessionWriter,
-  type StorageFailed
-} from "../storage/SessionStorage.ts"
+import { loggedLatch, SessionStorage, type SessionWriter } from "../storage/SessionStorage.ts"
 
 // Reads an entry log into memory for writing, migrated to the current version.
 
@@ -78,29 +72,7 @@ export const load = Effect.fn("LogLoad.load")(function* (path: string) {
   }
 })
 
-export interface LogFile {
-  readonly path: () => string
-  /** Whether the file exists and lines are appended to it. */
-  readonly isWritten: () => boolean
-  /** Stores the pictures of a record, and returns the record as the file keeps it. */
-  readonly stored: (record: JsonRecord) => Effect.Effect<RecordLine, RecordRefused | StorageFailed>
-  /** The strings that were cut so far, up to a limit. */
-  readonly cuts: () => ReadonlyArray<Cut>
-  readonly append: (line: string) => Effect.Effect<void, StorageFailed>
-  /** Replaces the whole file; from then on it is written. */
-  readonly rewrite: (
-    records: Iterable<JsonRecord>,
-    options?: RewriteOptions
-  ) => Effect.Effect<void, SessionLocked | StorageFailed>
-  readonly flush: Effect.Effect<void, StorageFailed>
-  /** Runs a change of the file's place, and continues at the new path. */
-  readonly moveTo: <E, R>(
-    path: string,
-    move: Effect.Effect<void, E, R>
-  ) => Effect.Effect<void, E | SessionLocked | StorageFailed, R>
-}
-
-interface RewriteOptions {
+export interface RewriteOptions {
   /** Names a copy of the file as it is: the rewrite would lose a part of it. */
   readonly backup?: string | undefined
   /** The file's bytes from this offset on follow the records: another tool appended them. */
@@ -129,10 +101,7 @@ function* linesOf(records: Iterable<JsonRecord>): Generator<string> {
 }
 
 /** The file at a path; `exists`: it is locked and appended to from the start. */
-export const make = Effect.fnUntraced(function* (
-  initial: string,
-  exists: boolean
-): Effect.fn.Return<LogFile, SessionLocked | StorageFailed, SessionStorage | BlobStore | Scope.Scope> {
+export const make = Effect.fnUntraced(function* (initial: string, exists: boolean) {
   const [storage, blobs, scope] = [yield* SessionStorage, yield* BlobStore, yield* Effect.scope]
   const writer = yield* ScopedRef.make<SessionWriter | undefined>(() => undefined)
   const latch = loggedLatch(initial)
@@ -155,16 +124,20 @@ export const make = Effect.fnUntraced(function* (
   if (exists) yield* lock
   return {
     path: () => path,
+    /** Whether the file exists and lines are appended to it. */
     isWritten: () => written,
-    stored: Effect.fnUntraced(function* (record) {
+    /** Stores the pictures of a record, and returns the record as the file keeps it. */
+    stored: Effect.fnUntraced(function* (record: JsonRecord) {
       const stored = yield* kept(record)
       for (const bytes of stored.blobs.values()) yield* blobs.put(bytes)
       cuts.push(...stored.cuts.slice(0, mostCuts - cuts.length))
       return stored
     }),
-    cuts: () => cuts,
-    append: (line) => latch.guard(Effect.flatMap(opened, (writer) => writer?.writeLine(line) ?? Effect.void)),
-    rewrite: (records, { backup, tail } = {}) =>
+    /** The strings that were cut so far, up to a limit. */
+    cuts: (): ReadonlyArray<Cut> => cuts,
+    append: (line: string) => latch.guard(Effect.flatMap(opened, (writer) => writer?.writeLine(line) ?? Effect.void)),
+    /** Replaces the whole file; from then on it is written. */
+    rewrite: (records: Iterable<JsonRecord>, { backup, tail }: RewriteOptions = {}) =>
       latch.guard(
         Effect.gen(function* () {
           yield* lock
@@ -179,7 +152,8 @@ export const make = Effect.fnUntraced(function* (
     flush: latch.guard(
       Effect.suspend(() => (written ? Effect.flatMap(opened, (writer) => writer?.fsync ?? Effect.void) : Effect.void))
     ),
-    moveTo: (next, move) =>
+    /** Runs a change of the file's place, and continues at the new path. */
+    moveTo: <E, R>(next: string, move: Effect.Effect<void, E, R>) =>
       latch.guard(
         Effect.gen(function* () {
           yield* storage.ensureDir(dirname(next))
@@ -191,3 +165,5 @@ export const make = Effect.fnUntraced(function* (
       )
   }
 })
+
+export type LogFile = Effect.Effect.Success<ReturnType<typeof make>>

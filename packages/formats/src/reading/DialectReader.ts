@@ -13,24 +13,13 @@ import { decompressed } from "../lines/LogFile.ts"
 // Collects items in file order while one item still grows; later items wait. The wait is bounded, and ends where an
 // earlier import of the log ended.
 
-interface Outlet {
-  /** Produces a piece, behind the growing item if there is one. */
-  readonly emit: (piece: Piece, sizeBytes?: number) => void
-  /** Produces the item that grew before, and lets another item grow. `complete` makes the item and is called once. */
-  readonly grow: (complete: () => Item, sizeBytes?: number) => void
-  /** Produces the growing item and what waits behind it. */
-  readonly release: () => void
-  /** What a record produced; the next call returns what comes later. */
-  readonly take: () => ReadonlyArray<Piece>
-}
-
 const maxWaiting = 512
 const maxWaitingBytes = 16 * 1024 * 1024
 
 /** Counts of items at which an item ends that could grow. */
 export type Ends = ReadonlyArray<number>
 
-export const makeOutlet = (ends: Ends = []): Outlet => {
+export const makeOutlet = (ends: Ends = []) => {
   const isEnd = new Set(ends)
   let items = 0
   let out: Array<Piece> = []
@@ -47,21 +36,25 @@ export const makeOutlet = (ends: Ends = []): Outlet => {
     waitingBytes = 0
   }
   return {
-    emit: (piece, sizeBytes = 0) => {
+    /** Produces a piece, behind the growing item if there is one. */
+    emit: (piece: Piece, sizeBytes = 0) => {
       if (piece._tag !== "Problem") items += 1
       if (complete === undefined) return void out.push(piece)
       waiting.push(piece)
       waitingBytes += sizeBytes
       if (waiting.length >= maxWaiting || waitingBytes > maxWaitingBytes) release()
     },
-    grow: (next, sizeBytes = 0) => {
+    /** Produces the item that grew before, and lets another item grow. `complete` makes the item and is called once. */
+    grow: (next: () => Item, sizeBytes = 0) => {
       release()
       items += 1
       complete = next
       waitingBytes = sizeBytes
     },
+    /** Produces the growing item and what waits behind it. */
     release,
-    take: () => {
+    /** What a record produced; the next call returns what comes later. */
+    take: (): ReadonlyArray<Piece> => {
       if (isEnd.has(items)) release()
       const pieces = out
       out = []

@@ -2,20 +2,9 @@
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import * as RpcClient from "@effect/rpc/RpcClient"
 import type { RpcClientError } from "@effect/rpc/RpcClientError"
-import { Cause, Effect, Layer, Option, Predicate, Schedule, Schema, type Scope, Stream } from "effect"
-import type { Checkpoint, Checkpointed, Restored } from "../checkpoint/Checkpoints.ts"
-import type { ListedShell } from "../Shells.ts"
+import { Cause, Effect, Layer, Option, Predicate, Schedule, Schema, Stream } from "effect"
 import * as HostProtocol from "./HostProtocol.ts"
-import {
-  type CheckpointError,
-  type CreateError,
-  type CreateRequest,
-  type ExecError,
-  type ExecNews,
-  type ExecRequest,
-  type Hello,
-  ShellRpcs
-} from "./HostProtocol.ts"
+import { type CreateRequest, type ExecRequest, ShellRpcs } from "./HostProtocol.ts"
 
 /** No host answers at the path. */
 export class HostAbsent extends Schema.TaggedError<HostAbsent>("@daybook/shell/HostAbsent")("HostAbsent", {
@@ -45,28 +34,6 @@ export class HostLost extends Schema.TaggedError<HostLost>("@daybook/shell/HostL
   override get message() {
     return `the host of the shells is gone: ${this.details}`
   }
-}
-
-type Checked<E extends { readonly Type: unknown }> = E["Type"] | HostLost
-
-export interface HostClient {
-  readonly hello: Hello
-  readonly create: (request: CreateRequest) => Effect.Effect<string, Checked<typeof CreateError>>
-  /** Its interruption stops the command. */
-  readonly exec: (request: ExecRequest) => Stream.Stream<ExecNews, Checked<typeof ExecError>>
-  readonly stop: (call: string) => Effect.Effect<void, HostLost>
-  readonly input: (call: string, text: string, end: boolean) => Effect.Effect<void, HostLost>
-  readonly list: Effect.Effect<ReadonlyArray<ListedShell>, HostLost>
-  readonly destroy: (id: string) => Effect.Effect<boolean, HostLost>
-  readonly checkpoint: (
-    id: string,
-    label: string | undefined
-  ) => Effect.Effect<Checkpointed, Checked<typeof CheckpointError>>
-  readonly checkpoints: (id: string) => Effect.Effect<ReadonlyArray<Checkpoint>, Checked<typeof CheckpointError>>
-  readonly restore: (
-    id: string,
-    checkpointID: string | undefined
-  ) => Effect.Effect<Restored, Checked<typeof CheckpointError>>
 }
 
 /** How long a host may take to say what it is. */
@@ -109,9 +76,7 @@ const call = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, CallErr
   Effect.catchAllCause(effect, (cause) => Effect.failCause(settled(cause)))
 
 /** Connects, and asks the host what it is. The end of the scope ends the connection. */
-export const connect = Effect.fn("HostClient.connect")(function* (
-  path: string
-): Effect.fn.Return<HostClient, HostAbsent | HostUnusable, Scope.Scope> {
+export const connect = Effect.fn("HostClient.connect")(function* (path: string) {
   const unusable = (reason: HostUnusable["reason"], details: string) => new HostUnusable({ path, reason, details })
   const protocol = RpcClient.layerProtocolSocket({ retrySchedule: Schedule.stop }).pipe(
     Layer.provide(Layer.merge(HostProtocol.layerClient, NodeSocket.layerNet({ path }))),
@@ -143,14 +108,20 @@ export const connect = Effect.fn("HostClient.connect")(function* (
   )
   return {
     hello,
-    create: (request) => call(client.create(request)),
-    exec: (request) => Stream.catchAllCause(client.exec(request), (cause) => Stream.failCause(settled(cause))),
-    stop: (id) => call(client.stop({ call: id })),
-    input: (id, text, end) => call(client.input({ call: id, text, end })),
+    create: (request: CreateRequest) => call(client.create(request)),
+    /** Its interruption stops the command. */
+    exec: (request: ExecRequest) =>
+      Stream.catchAllCause(client.exec(request), (cause) => Stream.failCause(settled(cause))),
+    stop: (id: string) => call(client.stop({ call: id })),
+    input: (id: string, text: string, end: boolean) => call(client.input({ call: id, text, end })),
     list: call(client.list()),
-    destroy: (id) => call(client.destroy({ id })),
-    checkpoint: (id, label) => call(client.checkpoint({ id, ...(label === undefined ? {} : { label }) })),
-    checkpoints: (id) => call(client.checkpoints({ id })),
-    restore: (id, checkpointID) => call(client.restore({ id, ...(checkpointID === undefined ? {} : { checkpointID }) }))
+    destroy: (id: string) => call(client.destroy({ id })),
+    checkpoint: (id: string, label: string | undefined) =>
+      call(client.checkpoint({ id, ...(label === undefined ? {} : { label }) })),
+    checkpoints: (id: string) => call(client.checkpoints({ id })),
+    restore: (id: string, checkpointID: string | undefined) =>
+      call(client.restore({ id, ...(checkpointID === undefined ? {} : { checkpointID }) }))
   }
 })
+
+export type HostClient = Effect.Effect.Success<ReturnType<typeof connect>>

@@ -4,21 +4,8 @@
  *
  *   socket -> RpcServer -> Shells;  no shell for a while -> `idle` -> the caller ends
  */
-import type * as SocketServer from "@effect/platform/SocketServer"
 import * as RpcServer from "@effect/rpc/RpcServer"
-import {
-  Chunk,
-  Deferred,
-  type Duration,
-  Effect,
-  Layer,
-  Mailbox,
-  Option,
-  Queue,
-  type Scope,
-  Stream,
-  SubscriptionRef
-} from "effect"
+import { Chunk, Deferred, type Duration, Effect, Layer, Mailbox, Option, Queue, Stream, SubscriptionRef } from "effect"
 import type { CreateOptions, ExecOptions, Flow } from "../ShellOptions.ts"
 import type * as Shells from "../Shells.ts"
 import type { OutputStream } from "../output/OutputStore.ts"
@@ -108,17 +95,6 @@ export interface Options {
   readonly linger: Duration.DurationInput
 }
 
-export interface HostServer {
-  /** Answers clients until the scope ends. */
-  readonly serve: Effect.Effect<void, never, SocketServer.SocketServer | Scope.Scope>
-  /** Refuses new shells from now on. */
-  readonly refuse: Effect.Effect<void>
-  /** Completes when no call runs. */
-  readonly settled: Effect.Effect<void>
-  /** Completes when no shell has been open for long; new shells are refused from then on. */
-  readonly idle: Effect.Effect<void>
-}
-
 type Running = { readonly stop: Deferred.Deferred<void>; readonly input: Mailbox.Mailbox<string> | undefined }
 
 /** Runs commands for calls that name them. */
@@ -202,7 +178,7 @@ const makeAdmission = Effect.map(SubscriptionRef.make(0), (calls) => {
 const writableOf = ({ target, workspace }: CreateOptions): Pick<CreateOptions, "writable"> =>
   target.transport === "local" ? { writable: [target.cwd, workspace].filter((folder) => folder !== undefined) } : {}
 
-export const make = Effect.fnUntraced(function* ({ hello, linger, shells }: Options): Effect.fn.Return<HostServer> {
+export const make = Effect.fnUntraced(function* ({ hello, linger, shells }: Options) {
   let ending = false
   let creating = 0
   const exec = makeExec(shells)
@@ -245,6 +221,7 @@ export const make = Effect.fnUntraced(function* ({ hello, linger, shells }: Opti
   })
 
   return {
+    /** Answers clients until the scope ends. */
     serve: Effect.asVoid(
       Layer.build(
         RpcServer.layer(ShellRpcs, { disableTracing: true, disableFatalDefects: true }).pipe(
@@ -254,8 +231,13 @@ export const make = Effect.fnUntraced(function* ({ hello, linger, shells }: Opti
         )
       )
     ),
+    /** Refuses new shells from now on. */
     refuse: Effect.sync(() => void (ending = true)),
+    /** Completes when no call runs. */
     settled: admission.none,
+    /** Completes when no shell has been open for long; new shells are refused from then on. */
     idle
   }
 })
+
+export type HostServer = Effect.Effect.Success<ReturnType<typeof make>>

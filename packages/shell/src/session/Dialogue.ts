@@ -226,34 +226,8 @@ interface Running {
   code: number | undefined
 }
 
-export interface Dialogue {
-  readonly take: (stream: StreamName, bytes: Uint8Array) => void
-  readonly begin: (sinks: Sinks) => string
-  /** Expects another report of the running command's end; returns its token. */
-  readonly again: () => string
-  /** Expects the news that the shell reads lines again; returns its token. */
-  readonly note: () => string
-  /** Whether the shell has read the command's line and runs it. */
-  readonly hasRun: () => boolean
-  /** Whether that is so, or the shell has ended. */
-  readonly hasBegun: () => boolean
-  /** Waits until that is so. */
-  readonly begun: Effect.Effect<void>
-  /** Gives the news `halted` once, or takes it back. */
-  readonly halt: (isHalted: boolean) => void
-  /** Gives the news `late`: the shell does not report the running command's end. */
-  readonly giveUp: () => void
-  /** Waits for the next news of the running command, at most so long. */
-  readonly news: (millis?: number) => Effect.Effect<News>
-  /** Nothing more comes. */
-  readonly close: () => void
-  /** Exit code of the last command that the shell reported. */
-  readonly code: () => number
-  readonly cwd: () => string
-}
-
 /** `late` takes what comes outside of commands. */
-export const make = (late: Sink): Dialogue => {
+export const make = (late: Sink) => {
   let running: Running | undefined
   let closed = false
   let aborted = false
@@ -305,13 +279,13 @@ export const make = (late: Sink): Dialogue => {
     if (current() !== undefined) waiting?.()
   }
   return {
-    take: (stream, bytes) => {
+    take: (stream: StreamName, bytes: Uint8Array) => {
       streams[stream].add(
         Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
       )
       check()
     },
-    begin: (sinks) => {
+    begin: (sinks: Sinks) => {
       const token = makeToken()
       running = { token, note: undefined, passed: { stdout: false, stderr: false }, code: undefined }
       aborted = false
@@ -321,6 +295,7 @@ export const make = (late: Sink): Dialogue => {
       streams.stderr.expect(token, sinks.stderr)
       return token
     },
+    /** Expects another report of the running command's end; returns its token. */
     again: () => {
       const token = makeToken()
       if (running !== undefined) {
@@ -333,14 +308,18 @@ export const make = (late: Sink): Dialogue => {
       streams.stderr.also("end", token)
       return token
     },
+    /** Expects the news that the shell reads lines again; returns its token. */
     note: () => {
       const token = makeToken()
       if (running !== undefined) running.note = token
       streams.stdout.also("note", token)
       return token
     },
+    /** Whether the shell has read the command's line and runs it. */
     hasRun: streams.stdout.begun,
+    /** Whether that is so, or the shell has ended. */
     hasBegun,
+    /** Waits until that is so. */
     begun: Effect.async<void>((resume) => {
       beginning = () => {
         beginning = undefined
@@ -348,7 +327,8 @@ export const make = (late: Sink): Dialogue => {
       }
       check()
     }),
-    news: (millis) =>
+    /** Waits for the next news of the running command, at most so long. */
+    news: (millis?: number) =>
       Effect.async<News>((resume) => {
         const stop = () => {
           clearTimeout(timer)
@@ -365,21 +345,27 @@ export const make = (late: Sink): Dialogue => {
         check()
         return Effect.sync(stop)
       }),
-    halt: (isHalted) => {
+    /** Gives the news `halted` once, or takes it back. */
+    halt: (isHalted: boolean) => {
       halted = isHalted
       check()
     },
+    /** Gives the news `late`: the shell does not report the running command's end. */
     giveUp: () => {
       isGivenUp = true
       check()
     },
+    /** Nothing more comes. */
     close: () => {
       streams.stdout.flush()
       streams.stderr.flush()
       closed = true
       check()
     },
+    /** Exit code of the last command that the shell reported. */
     code: () => code,
     cwd: () => cwd
   }
 }
+
+export type Dialogue = ReturnType<typeof make>
