@@ -15,7 +15,9 @@ export const rowsOf = (sessionID: SessionID) =>
 export const projected = (table: TableName, rest: string, parameters: ReadonlyArray<string> = []) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => {
     const from =
-      table === "session" ? table : `${table} JOIN (SELECT session, session_id FROM event_sequence) AS head USING (session)`
+      table === "session"
+        ? table
+        : `${table} JOIN (SELECT session, session_id FROM event_sequence) AS head USING (session)`
     return sql.unsafe<object>(`SELECT ${tables[table].columns.join(", ")} FROM ${from} ${rest}`, parameters)
   })
 
