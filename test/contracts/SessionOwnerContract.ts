@@ -124,6 +124,24 @@ export const sessionOwnerContract = <E>({ name, two }: OwnerStore<E>): void => {
       })
     )
 
+    it.scoped("CU-53: an owner that fails hands on what was handed over to it, until its activity has begun", () =>
+      Effect.gen(function* () {
+        const { id, one, other } = yield* opened
+        const next = { activityID: ActivityID.make("act_over"), turns: 3 }
+        yield* started(one, id, next.activityID)
+        yield* Effect.scoped(Effect.flatMap((yield* owners(one)).acquire(id), ({ handOver }) => handOver(next)))
+        const acquireOther = (yield* owners(other)).acquire(id)
+        yield* Effect.exit(Effect.scoped(Effect.zipRight(acquireOther, Effect.interrupt)))
+        assert.deepStrictEqual(yield* (yield* owners(one)).handedOver, [id])
+        const failing = Effect.flatMap(acquireOther, ({ begun, handed }) => {
+          begun()
+          return Effect.fail(handed)
+        })
+        assert.deepStrictEqual(yield* Effect.flip(Effect.scoped(failing)), next)
+        assert.deepStrictEqual(yield* (yield* owners(one)).handedOver, [])
+      })
+    )
+
     it.scoped("EX-827: an owner that was replaced hands nothing over", () =>
       Effect.gen(function* () {
         const { id, one, other } = yield* opened

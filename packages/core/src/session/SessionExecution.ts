@@ -177,7 +177,7 @@ const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runni
   const workspaces = yield* Workspaces
 
   return Effect.fnUntraced(function* (sessionID: SessionID, ownership: Ownership, force: boolean) {
-    const { handOver, handed, kept, token: owner } = ownership
+    const { begun, handOver, handed, kept, token: owner } = ownership
     let forced = force
     let read = kept
     for (;;) {
@@ -202,6 +202,7 @@ const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runni
             handOver,
             leaving: () => departure.leaving(standing.session),
             began: (activityID) => {
+              begun()
               running.set(sessionID, activityID)
               naming.expect(standing.session)
             },
@@ -251,7 +252,7 @@ const makeDrain = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runn
         Effect.catchTag(work(sessionID, ownership, force), "ToolDeclined", () => Effect.interrupt),
         // Another process's interrupt acts like a local one: it drops queued reruns here too (CO-6).
         Effect.repeat(
-          Effect.flatMap(ownership.stopRequested, (activityID) =>
+          Effect.flatMap(Effect.tap(ownership.stopRequested, ownership.begun), (activityID) =>
             activityID === undefined ? Effect.as(stops.all(sessionID), true) : stops.only(sessionID, activityID)
           ),
           { until: (stopped) => stopped }
@@ -312,7 +313,8 @@ const makeResting = Effect.gen(function* () {
 
   const atRest: Service["atRest"] = Effect.fn("SessionExecution.atRest")(function* (sessionID, work) {
     yield* store.get(sessionID)
-    const { token } = yield* owners.acquireUnlessBusy(sessionID)
+    const { begun, token } = yield* owners.acquireUnlessBusy(sessionID)
+    begun()
     yield* recover(sessionID, token)
     return yield* work(token)
   }, Effect.scoped)
@@ -323,7 +325,9 @@ const makeResting = Effect.gen(function* () {
       if ((yield* recovery(yield* store.get(sessionID))).length === 0) return false
       // It waits for its next owner, or a living one works.
       if (yield* owners.isOwned(sessionID)) return false
-      const { token } = yield* owners.acquireUnlessBusy(sessionID)
+      const { handOver, handed, token } = yield* owners.acquireUnlessBusy(sessionID)
+      // Race: an owner handed it over since that look.
+      if (handed !== undefined) return yield* Effect.as(handOver(handed), false)
       return yield* recover(sessionID, token)
     },
     Effect.scoped,

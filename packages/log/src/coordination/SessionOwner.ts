@@ -23,8 +23,9 @@ export interface Ownership {
    * succeeded, so that nothing is left open in it. Undefined: it was claimed.
    */
   readonly kept: Standing | undefined
-  /** What the owner before handed over. */
+  /** What the owner before handed over. A scope that closes with a failure before `begun` hands it on. */
   readonly handed: HandedOver | undefined
+  readonly begun: () => void
   /** Releases the session for the next owner, which goes on there. */
   readonly handOver: (next: HandedOver) => Effect.Effect<void, LogUnavailable>
   /**

@@ -16,7 +16,7 @@ import {
   Schedule,
   type Scope
 } from "effect"
-import { handedOverIn } from "../domain/HandedOver.ts"
+import { type HandedOver, handedOverIn } from "../domain/HandedOver.ts"
 import type { SessionID } from "../domain/Identifiers.ts"
 import { type LogUnavailable, OwnerLost, type OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
@@ -44,7 +44,7 @@ export interface KeptSessions {
   readonly keep: (sessionID: SessionID, token: OwnerToken) => Effect.Effect<void>
   /** Takes a kept session again, and reads it, unless it was lost, removed or asked to stop meanwhile. */
   readonly take: (sessionID: SessionID) => Effect.Effect<TakenAgain | undefined, LogUnavailable>
-  readonly release: (sessionID: SessionID, token: OwnerToken) => Effect.Effect<void>
+  readonly release: (sessionID: SessionID, token: OwnerToken, next?: HandedOver) => Effect.Effect<void>
 }
 
 export interface Connections {
@@ -72,10 +72,12 @@ const makeKeptSessions = Effect.fnUntraced(function* (
   const readStanding = SessionRows.standing(readSql)
   const kept = new Map<SessionID, KeptSession>()
 
-  const release: KeptSessions["release"] = (sessionID, token) =>
+  const release: KeptSessions["release"] = (sessionID, token, next) =>
     Effect.suspend(() => {
       if (held.get(sessionID) === token.epoch) held.delete(sessionID)
-      return Effect.ignoreLogged(write("release the session", sql, () => OwnerRows.releaseOwnership(sessionID, token)))
+      return Effect.ignoreLogged(
+        write("release the session", sql, () => OwnerRows.releaseOwnership(sessionID, token, next))
+      )
     })
 
   const releaseAll = (all: ReadonlyArray<readonly [SessionID, KeptSession]>) =>
@@ -253,8 +255,9 @@ const makeHold = (
   ): Effect.Effect<Ownership, never, Scope.Scope> =>
     Effect.gen(function* () {
       held.set(sessionID, token.epoch)
+      let next = handed
       yield* onClose((exit) =>
-        Exit.isSuccess(exit) ? keeping.keep(sessionID, token) : keeping.release(sessionID, token)
+        Exit.isSuccess(exit) ? keeping.keep(sessionID, token) : keeping.release(sessionID, token, next)
       )
       // Only the latest request counts.
       const heard = yield* Queue.sliding<Heard>(1)
@@ -263,7 +266,8 @@ const makeHold = (
       yield* Effect.forkScoped(Effect.interruptible(renewals(sessionID, token, heard)))
       const handOver: Ownership["handOver"] = (next) =>
         write("hand the session over", sql, () => OwnerRows.releaseOwnership(sessionID, token, next))
-      return { token, kept, handed, handOver, stopRequested: Effect.flatten(Queue.take(heard)) }
+      const begun = () => void (next = undefined)
+      return { token, kept, handed, begun, handOver, stopRequested: Effect.flatten(Queue.take(heard)) }
     })
 }
 
