@@ -224,9 +224,9 @@ export const survives = (plan: Plan) =>
     const figures = {
       seconds: Math.round((Date.now() - began) / 1000),
       faults: plan.faults,
+      ...checked,
       prompts: prompted(),
       requests: model.asked.length,
-      ...checked,
       problems: problems.length,
       connections: clients.reduce((sum, { connections }) => sum + connections(), 0),
       afterKill: spread(afterKills(kills, model.asked)),
