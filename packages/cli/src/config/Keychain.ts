@@ -126,9 +126,12 @@ export const fill = Effect.suspend(() => {
 
 /** Fails if a key was not given: another model must not answer in place of the wanted one. */
 export const complete = Effect.suspend(() => {
-  const lacking = [...problems].filter(([variable]) => isUnset(variable))
+  const lacking = namedInKeychain().flatMap((variable) => {
+    const why = problems.get(variable)
+    return why === undefined || !isUnset(variable) ? [] : [`${variable} (${why})`]
+  })
   if (lacking.length === 0) return Effect.void
-  const each = lacking.map(([variable, why]) => `${variable} (${why})`).join(", ")
+  const each = lacking.join(", ")
   return new UsageError({
     message: `the system's keychain did not give ${each}: set the variable, or keep the key again with daybook setup`
   })
