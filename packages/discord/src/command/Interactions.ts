@@ -127,25 +127,19 @@ export const make = Effect.fn("Interactions.make")(function* ({
     Effect.gen(function* () {
       const { channel_id: channel, data, member, type } = interaction
       if (channel === undefined || member === undefined) return
+      const refuse = (why: string) => Permissions.refuseAnswer(discord, interaction, why)
       const person = { id: member.user.id, roles: member.roles }
       const place = yield* placeOf(channel)
-      if (place === undefined)
-        return yield* Permissions.refuseAnswer(discord, interaction, "I do not work in this channel.")
+      if (place === undefined) return yield* refuse("I do not work in this channel.")
       if (type !== 2) {
         const press = yield* Permissions.source(interaction)
-        if (press === undefined)
-          return yield* Permissions.refuseAnswer(discord, interaction, "This button no longer works.")
-        if (!may(place.settings, person, Permissions.rightOf(press.target))) {
-          return yield* Permissions.refuseAnswer(discord, interaction, notAllowed)
-        }
+        if (press === undefined) return yield* refuse("This button no longer works.")
+        if (!may(place.settings, person, Permissions.rightOf(press.target))) return yield* refuse(notAllowed)
         return yield* Permissions.press(interaction, press, person.id, { secrets, decisions })
       }
       const command = commands.find(({ name }) => name === data?.name)
-      if (command === undefined)
-        return yield* Permissions.refuseAnswer(discord, interaction, "There is no such command.")
-      if (!may(place.settings, person, command.right)) {
-        return yield* Permissions.refuseAnswer(discord, interaction, notAllowed)
-      }
+      if (command === undefined) return yield* refuse("There is no such command.")
+      if (!may(place.settings, person, command.right)) return yield* refuse(notAllowed)
       const { thread } = place
       const inRoot = (): SlashCommands.Work | undefined => {
         if (command.name === "ask") return SlashCommands.ask(channel, interaction)
@@ -153,8 +147,7 @@ export const make = Effect.fn("Interactions.make")(function* ({
       }
       const work = thread === undefined ? inRoot() : SlashCommands.inThread(command.name, thread, interaction, secrets)
       if (work === undefined) {
-        const where = command.place === "thread" ? "Use it in a thread of mine." : "Use it in a channel."
-        return yield* Permissions.refuseAnswer(discord, interaction, where)
+        return yield* refuse(command.place === "thread" ? "Use it in a thread of mine." : "Use it in a channel.")
       }
       yield* Permissions.beginAnswer(discord, interaction, command.name === "queue" ? "everyone" : "person")
       const content = yield* Effect.catchAll(work, (error) =>

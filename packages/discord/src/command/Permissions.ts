@@ -149,10 +149,10 @@ const closedBody: Body = { content: "🔐 Decided elsewhere, or the call has end
 /** A permission whose time has passed. */
 const expiredBody: Body = { content: "🔐 Not decided here in time" }
 
-type Target_ = Extract<Target, { readonly type: "permission" }>
+type PermissionTarget = Extract<Target, { readonly type: "permission" }>
 
 /** Puts the post of a permission. */
-const show = (thread: string, target: Target_, body: Body) =>
+const show = (thread: string, target: PermissionTarget, body: Body) =>
   Effect.gen(function* () {
     const [outbox, sender] = [yield* Outbox, yield* Sender]
     const key = { sessionID: target.sessionID, event: `ask:${target.ask}`, chunk: 0 }
@@ -223,7 +223,7 @@ const decisions: Readonly<Record<string, "once" | "session" | "always" | "declin
   decline: "decline"
 }
 
-const decide = (thread: string, target: Extract<Target, { readonly type: "permission" }>, action: string, by: string) =>
+const decide = (thread: string, target: PermissionTarget, action: string, by: string) =>
   Effect.gen(function* () {
     const decision = decisions[action]
     if (decision === undefined) return "There is no such button."
