@@ -259,8 +259,19 @@ export const statusLine = (view: View, facts: Facts, columns: number, home: stri
 export const lastLines = (lines: ReadonlyArray<string>, most: number): ReadonlyArray<string> =>
   lines.length <= most ? lines : lines.slice(lines.length - Math.max(0, most))
 
-/** A line of a component, which may be as wide as the terminal. */
-export const narrowed = (line: string, columns: number): string => truncateToWidth(line, room(columns), "")
+/**
+ * Lines of components, which may be as wide as the terminal, in the terminal's room. Most lines of a drawing are those of the one
+ * before, and finding the width of a line costs more than all else in it.
+ */
+export const makeNarrowing = () => {
+  let known = { columns: 0, lines: new Map<string, string>() }
+  return (lines: ReadonlyArray<string>, columns: number): ReadonlyArray<string> => {
+    const before = known.columns === columns ? known.lines : undefined
+    const narrowed = lines.map((line) => before?.get(line) ?? truncateToWidth(line, room(columns), ""))
+    known = { columns, lines: new Map(lines.map((line, at) => [line, narrowed[at] ?? ""])) }
+    return narrowed
+  }
+}
 
 /** What a new screen says. */
 export const welcome = (offered: Session | undefined, columns: number): ReadonlyArray<string> => [
