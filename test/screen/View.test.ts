@@ -102,8 +102,11 @@ describe("what the screen shows", () => {
       shown,
       12
     )
-    const wide = lines.filter((line) => Draw.narrowed(line, 12) !== line)
-    assert.deepStrictEqual(wide, [])
+    const narrowed = Draw.makeNarrowing()
+    assert.deepStrictEqual(narrowed(lines, 12), lines)
+    // What is remembered of one width does not hold for another.
+    assert.notDeepEqual(narrowed(lines, 8), lines)
+    assert.deepStrictEqual(narrowed(lines, 12), lines)
   })
 
   it("SC-525: of a long log the last prompts are shown, from their beginning", () => {
