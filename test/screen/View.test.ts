@@ -131,6 +131,7 @@ describe("what the screen shows", () => {
       "           twice, the whole run"
     ])
     assert.deepStrictEqual(Draw.hanging(line, 80), [line])
+    assert.deepStrictEqual(Draw.hanging("itself              $0.0000           3,382", 34), ["itself  $0.0000  3,382"])
     for (const row of Draw.hanging(line, 12)) assert.isAtMost(row.length, 11)
   })
 

@@ -87,9 +87,9 @@ const keysHint = (lasting: boolean, columns: number): string => {
   const all = [
     `[y]es once${long}, [v]iew, [c]orrect with words, [n]o and stop`,
     `[y]es once${long}, [v]iew, [c]orrect, [n]o`,
-    `[y]es${short} [v] [c]orr [n]o`
+    `[y]es${short} [v] [c] [n]o`
   ]
-  return all.find((text) => text.length <= columns) ?? "y, s, a, v, c, n"
+  return all.find((text) => text.length < columns) ?? "y, s, a, v, c, n"
 }
 
 const hint = (request: PermissionRequest, now: Mode, pages: number, columns: number): string => {

@@ -31,9 +31,15 @@ const rowsOf = (text: string, cells: number): ReadonlyArray<string> =>
     .flatMap((line) => rowsAtWords(line, Math.max(2, cells)))
     .map((row) => row.trimEnd())
 
+/** A line of a table with less between its columns; that of two columns is left, because its last one can go on below. */
+const closer = (line: string): string =>
+  /\S\s{2,}\S.*\s{2,}\S|^\s{8,}\S/.test(line) ? line.replaceAll(/ {3,}/g, "  ") : line
+
 /** Rows of a line of output; those of a table's last column stand below its beginning, if there is room. */
-export const hanging = (line: string, columns: number): ReadonlyArray<string> => {
+export const hanging = (wide: string, columns: number): ReadonlyArray<string> => {
   const cells = Math.max(2, columns - 1)
+  if (width(wide) <= cells) return [wide.trimEnd()]
+  const line = closer(wide)
   if (width(line) <= cells) return [line.trimEnd()]
   const [begin = ""] = /^\s*\S.*?\s{2,}(?=\S)/.exec(line) ?? []
   const indent = width(begin)
