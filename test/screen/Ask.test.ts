@@ -42,6 +42,14 @@ describe("questions on the screen", () => {
     for (const key of ["\r", " ", "x", "1"]) assert.isUndefined(reply(key))
   })
 
+  it("SC-571: every key that answers is named, also on 40 columns", () => {
+    for (const columns of [40, 60, 80, 120]) {
+      const words = Ask.permissionLines(request, keys, { columns, rows: 30 }, theme, true).at(-1) ?? ""
+      for (const key of ["y", "s", "a", "v", "c", "n"]) assert.include(words, `[${key}]`)
+      assert.isAtMost(words.length, columns)
+    }
+  })
+
   it("SC-520: what cannot be saved is not offered, and its key means nothing", () => {
     assert.isUndefined(Ask.onKey(once, keys, "a", 1))
     assert.isUndefined(Ask.onKey(once, keys, "s", 1))

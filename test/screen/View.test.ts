@@ -102,8 +102,11 @@ describe("what the screen shows", () => {
       shown,
       12
     )
-    const wide = lines.filter((line) => Draw.narrowed(line, 12) !== line)
-    assert.deepStrictEqual(wide, [])
+    const narrowed = Draw.makeNarrowing()
+    assert.deepStrictEqual(narrowed(lines, 12), lines)
+    // What is remembered of one width does not hold for another.
+    assert.notDeepEqual(narrowed(lines, 8), lines)
+    assert.deepStrictEqual(narrowed(lines, 12), lines)
   })
 
   it("SC-525: of a long log the last prompts are shown, from their beginning", () => {
@@ -128,6 +131,7 @@ describe("what the screen shows", () => {
       "           twice, the whole run"
     ])
     assert.deepStrictEqual(Draw.hanging(line, 80), [line])
+    assert.deepStrictEqual(Draw.hanging("itself              $0.0000           3,382", 34), ["itself  $0.0000  3,382"])
     for (const row of Draw.hanging(line, 12)) assert.isAtMost(row.length, 11)
   })
 

@@ -81,12 +81,21 @@ export const takesText = ({ type }: Mode): boolean => type === "words" || type =
 
 const rows = (text: string): ReadonlyArray<string> => text.replace(/^\n|\n$/g, "").split("\n")
 
-const hint = (request: PermissionRequest, now: Mode, pages: number): string => {
+/** The keys in words, or in fewer where these do not fit: each key must be seen. */
+const keysHint = (lasting: boolean, columns: number): string => {
+  const [long, short] = lasting ? [", [s]ession, [a]lways", " [s]ession [a]lways"] : ["", ""]
+  const all = [
+    `[y]es once${long}, [v]iew, [c]orrect with words, [n]o and stop`,
+    `[y]es once${long}, [v]iew, [c]orrect, [n]o`,
+    `[y]es${short} [v] [c] [n]o`
+  ]
+  return all.find((text) => text.length < columns) ?? "y, s, a, v, c, n"
+}
+
+const hint = (request: PermissionRequest, now: Mode, pages: number, columns: number): string => {
   switch (now.type) {
-    case "keys": {
-      const lasting = request.always.length === 0 ? "" : ", [s]ession, [a]lways"
-      return `[y]es once${lasting}, [v]iew, [c]orrect with words, [n]o and stop`
-    }
+    case "keys":
+      return keysHint(request.always.length > 0, columns)
     case "view":
       return `${now.page + 1} of ${pages}: ${now.page + 1 < pages ? "Enter shows more, q goes back" : "Enter goes back"}`
     case "words":
@@ -112,7 +121,7 @@ export const permissionLines = (
     now.type === "view"
       ? rows(pages[now.page] ?? "")
       : rows(questionText(request, size, theme.style) + (now.type === "always" ? alwaysText(request, size) : ""))
-  const words = hint(request, now, pages.length)
+  const words = hint(request, now, pages.length, size.columns)
   return [...shown, ready ? theme.accent(fit(words, size.columns)) : theme.style.dim(fit(words, size.columns))]
 }
 

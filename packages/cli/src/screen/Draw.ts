@@ -31,9 +31,15 @@ const rowsOf = (text: string, cells: number): ReadonlyArray<string> =>
     .flatMap((line) => rowsAtWords(line, Math.max(2, cells)))
     .map((row) => row.trimEnd())
 
+/** A line of a table with less between its columns; that of two columns is left, because its last one can go on below. */
+const closer = (line: string): string =>
+  /\S\s{2,}\S.*\s{2,}\S|^\s{8,}\S/.test(line) ? line.replaceAll(/ {3,}/g, "  ") : line
+
 /** Rows of a line of output; those of a table's last column stand below its beginning, if there is room. */
-export const hanging = (line: string, columns: number): ReadonlyArray<string> => {
+export const hanging = (wide: string, columns: number): ReadonlyArray<string> => {
   const cells = Math.max(2, columns - 1)
+  if (width(wide) <= cells) return [wide.trimEnd()]
+  const line = closer(wide)
   if (width(line) <= cells) return [line.trimEnd()]
   const [begin = ""] = /^\s*\S.*?\s{2,}(?=\S)/.exec(line) ?? []
   const indent = width(begin)
@@ -259,8 +265,19 @@ export const statusLine = (view: View, facts: Facts, columns: number, home: stri
 export const lastLines = (lines: ReadonlyArray<string>, most: number): ReadonlyArray<string> =>
   lines.length <= most ? lines : lines.slice(lines.length - Math.max(0, most))
 
-/** A line of a component, which may be as wide as the terminal. */
-export const narrowed = (line: string, columns: number): string => truncateToWidth(line, room(columns), "")
+/**
+ * Lines of components, which may be as wide as the terminal, in the terminal's room. Most lines of a drawing are those of the one
+ * before, and finding the width of a line costs more than all else in it.
+ */
+export const makeNarrowing = () => {
+  let known = { columns: 0, lines: new Map<string, string>() }
+  return (lines: ReadonlyArray<string>, columns: number): ReadonlyArray<string> => {
+    const before = known.columns === columns ? known.lines : undefined
+    const narrowed = lines.map((line) => before?.get(line) ?? truncateToWidth(line, room(columns), ""))
+    known = { columns, lines: new Map(lines.map((line, at) => [line, narrowed[at] ?? ""])) }
+    return narrowed
+  }
+}
 
 /** What a new screen says. */
 export const welcome = (offered: Session | undefined, columns: number): ReadonlyArray<string> => [

@@ -122,6 +122,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
   }
   let theme = themeOf(process.env, Tty.likelyBackground(process.env))
   const drafts = Draft.make(directory)
+  const narrowed = Draw.makeNarrowing()
 
   const keep = (lines: (columns: number) => ReadonlyArray<string>) => {
     s.kept.push(lines)
@@ -324,7 +325,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     const lines = Draw.lastLines([...above, "", ...asked, ...entry.lines, ...below], Math.max(1, rows - 1))
     const row = lines.length - below.length - entry.lines.length + entry.cursor.row
     return {
-      lines: lines.map((each) => Draw.narrowed(each, columns)),
+      lines: narrowed(lines, columns),
       cursor: { row: Math.max(0, Math.min(row, lines.length - 1)), column: entry.cursor.column }
     }
   }
