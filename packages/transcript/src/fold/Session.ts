@@ -54,9 +54,7 @@ export const shellEnded = (out: Out, { data }: EventOfType<"session.next.shell.e
   say(out, "user", shell.messageID, [{ type: "text", text: `$ ${shell.command}\n${data.output}`, from: "shell" }])
 }
 
-type Change = Extract<EventRow, { readonly type: "state" }>["change"]
-
-const changed = (out: Out, change: Change, value?: string): void => {
+const changed = (out: Out, change: Extract<EventRow, { readonly type: "state" }>["change"], value?: string): void => {
   out.events.push({ type: "state", ...place(out), ...ofRun(out), change, ...(value === undefined ? {} : { value }) })
 }
 
