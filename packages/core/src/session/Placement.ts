@@ -16,6 +16,7 @@ import { Location } from "@daybook/log/domain/Values"
 import { type Draft, draft, type EventOfType } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
+import { attempts, uncontested } from "../support/Contested.ts"
 import type { Placement } from "./SessionOptions.ts"
 
 // Verbs on an existing session: a missing or removed session is `SessionNotFound` (IB-9), and an unfinished import is
@@ -95,9 +96,6 @@ export const makeLocations = Effect.gen(function* () {
 })
 
 export type Locations = Effect.Effect.Success<typeof makeLocations>
-
-/** Retries after lost races; bounded, to end a livelock. */
-const attempts = 100
 
 const sameAddress = (one: Address | undefined, other: Address): boolean =>
   one !== undefined && addressKey(one) === addressKey(other)
@@ -188,7 +186,7 @@ export const make = Effect.gen(function* () {
     yield* settleAt(sessionID, placement).pipe(
       // Another caller took the address or wrote to this session: read again.
       Effect.retry({ times: 2, while: ({ _tag }) => _tag === "EventRefused" }),
-      Effect.retry({ times: attempts, while: ({ _tag }) => _tag === "SeqConflict" })
+      uncontested
     )
   })
 
