@@ -123,6 +123,7 @@ const callsOf = (
     inbox: sessions.inbox(sessionID),
     events: Stream.runHead(sessions.events({ sessionID })),
     eventsMarked: Stream.runHead(sessions.eventsMarked({ sessionID })),
+    follow: Stream.runHead(sessions.follow({ sessionID })),
     history: sessions.history({ sessionID }),
     prompt: sessions.prompt({ ...sent, prompt: { text: "one" } }),
     "prompt, in conflict": sessions.prompt({ ...sent, prompt: { text: "two" } }),

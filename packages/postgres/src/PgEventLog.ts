@@ -29,15 +29,13 @@ export class Lines extends Context.Tag("@daybook/postgres/Lines")<
   { readonly line: Line; readonly settings: Settings }
 >() {}
 
-type Connection = Context.Tag.Service<typeof SqlClient.TransactionConnection>[0]
-
 const answerOf = (result: unknown): Answer => {
   // The driver's result: rows, and the number of those that a statement changed.
   const { rowCount, rows } = result as { readonly rows: ReadonlyArray<unknown>; readonly rowCount: number | null }
   return { rows, changed: rowCount ?? 0 }
 }
 
-const lineOver = (connection: Connection): Line => ({
+const lineOver = (connection: Context.Tag.Service<typeof SqlClient.TransactionConnection>[0]): Line => ({
   send: async (statements) => {
     const answers: Array<Answer> = []
     for (const { text, values = [] } of statements) {

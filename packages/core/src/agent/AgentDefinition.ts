@@ -2,8 +2,9 @@
  * Parses an agent's definition, in the configuration or in a file's front matter. Pure. Spec: CF-12..CF-14, CF-46 in
  * specs/config.md.
  */
-import { Either, ParseResult, Schema } from "effect"
+import { Either, ParseResult, Schema, Struct } from "effect"
 import type { ModelRef } from "@daybook/log/domain/Values"
+import { present } from "@daybook/log/support/Optional"
 import {
   amount,
   counting,
@@ -208,32 +209,22 @@ export const parseAgentFile = ({ body, data }: Frontmatter, stem: string) =>
 
 const settingsOf = (written: typeof Settings.Type): RequestSettings => {
   const { max_output_tokens: maxOutputTokens, top_k: topK, top_p: topP, ...rest } = written
-  return {
-    ...rest,
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-    ...(topK === undefined ? {} : { topK }),
-    ...(topP === undefined ? {} : { topP })
-  }
+  return { ...rest, ...present({ maxOutputTokens, topK, topP }) }
 }
 
 /** Extends `base`: fields of the definition replace the base's, its rules follow the base's. */
-export const extend = (base: Agent, agentName: string, definition: AgentDefinition): Agent => {
-  const { bash, description, mode, model, prompt } = definition
-  return {
-    ...base,
-    name: agentName,
-    permissions: [...base.permissions, ...(definition.permissions ?? [])],
-    ...(bash === undefined ? {} : { bash }),
-    ...(description === undefined ? {} : { description }),
-    ...(mode === undefined ? {} : { mode }),
-    ...(model === undefined ? {} : { model }),
-    ...(prompt === undefined ? {} : { prompt }),
-    ...(definition.turn_limit === undefined ? {} : { turnLimit: definition.turn_limit }),
-    ...(definition.settings === undefined ? {} : { settings: settingsOf(definition.settings) }),
-    ...(definition.enter_reminder === undefined ? {} : { enterReminder: definition.enter_reminder }),
-    ...(definition.leave_reminder === undefined ? {} : { leaveReminder: definition.leave_reminder })
-  }
-}
+export const extend = (base: Agent, agentName: string, definition: AgentDefinition): Agent => ({
+  ...base,
+  name: agentName,
+  permissions: [...base.permissions, ...(definition.permissions ?? [])],
+  ...Struct.pick(definition, "bash", "description", "mode", "model", "prompt"),
+  ...present({
+    turnLimit: definition.turn_limit,
+    settings: definition.settings && settingsOf(definition.settings),
+    enterReminder: definition.enter_reminder,
+    leaveReminder: definition.leave_reminder
+  })
+})
 
 /** A user's agent: a change to the built-in agent of that name, or a new one with the rules of `build`. */
 export const userAgent = ({ definition, name: agentName }: NamedDefinition): Agent =>

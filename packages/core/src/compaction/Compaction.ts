@@ -17,6 +17,7 @@ import {
 } from "@daybook/log/log/EventLog"
 import { nothingPruned, prune } from "../request/Prune.ts"
 import { nothingSpent, type UsageSum, spentFields } from "../request/TextRequest.ts"
+import { uncontested } from "../support/Contested.ts"
 import { described } from "../domain/RunFailure.ts"
 import { type CompactionSettings, defaultSettings, exceeds } from "./Limits.ts"
 import { type CompactionRequest, filesOf, limitsFor, type Plan, planOf } from "./Plan.ts"
@@ -87,8 +88,8 @@ const complete = ({ log, messageID, reason, request }: Attempt, plan: Plan, summ
     })
     return yield* log.append(request.sessionID, [event], { owner: request.owner, expectedSeq: cursor })
   })
-  // A conflict means a concurrent write, which may have to be kept: read again.
-  return Effect.retry(ending, { times: 100, while: ({ _tag }) => _tag === "SeqConflict" })
+  // A concurrent write may have to be kept.
+  return uncontested(ending)
 }
 
 /** The error of an attempt that did not complete. */

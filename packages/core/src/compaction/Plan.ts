@@ -128,9 +128,7 @@ const notCompactableText: Readonly<Record<NotCompactable, string>> = {
   unsettled: "a tool call is still running"
 }
 
-type ToolState = "pending" | "running" | "completed" | "error"
-
-const hasCall = (message: Message, has: (state: ToolState) => boolean): boolean =>
+const hasCall = (message: Message, has: (state: "pending" | "running" | "completed" | "error") => boolean): boolean =>
   message.type === "assistant" && message.content.some((part) => part.type === "tool" && has(part.state))
 
 /** The model wrote text or settled a call; a failed request is not an answer. */

@@ -17,8 +17,6 @@ export const Rule = Schema.Struct({
 })
 export type Rule = typeof Rule.Type
 
-type Use = Pick<Rule, "permission" | "resource">
-
 /** A person's saved permission: a rule with the verdict `allow`, valid while its definition is unchanged. */
 export const Approval = Schema.Struct({
   permission: Schema.String,
@@ -35,7 +33,7 @@ export const literal = (text: string): string => text.replaceAll(/[*?\\]/g, "\\$
 export const matches = (pattern: string, text: string): boolean => test(compile(pattern), text)
 
 /** Whether a rule or an approval applies to this permission and resource. */
-export const applies = (rule: Use, permission: string, resource: string): boolean =>
+export const applies = (rule: Pick<Rule, "permission" | "resource">, permission: string, resource: string): boolean =>
   matches(rule.permission, permission) && matches(rule.resource, resource)
 
 /** The last matching rule, which decides; undefined if none matches. */

@@ -7,7 +7,7 @@ import type * as LanguageModel from "@effect/ai/LanguageModel"
 import type * as Response from "@effect/ai/Response"
 import type * as Tool from "@effect/ai/Tool"
 import type * as Toolkit from "@effect/ai/Toolkit"
-import { Chunk, Clock, Duration, Effect, Exit, Fiber, Option, Random, type Scope } from "effect"
+import { Chunk, Clock, Duration, Effect, Exit, Fiber, Option, Random, type Scope, Struct } from "effect"
 import { draft } from "@daybook/log/events/SessionEvents"
 import * as EventLoop from "@daybook/log/support/EventLoop"
 import { maxAnswerBlocks, maxAnswerLength, maxBlockLength, maxTextLength } from "../support/Limits.ts"
@@ -305,8 +305,6 @@ export const retried = (attempt: number, { failure }: StreamFault, pause: Pause,
     error: {
       message: failure.message,
       isRetryable: failure.retryable,
-      ...(failure.statusCode === undefined ? {} : { statusCode: failure.statusCode }),
-      ...(failure.responseHeaders === undefined ? {} : { responseHeaders: failure.responseHeaders }),
-      ...(failure.responseBody === undefined ? {} : { responseBody: failure.responseBody })
+      ...Struct.pick(failure, "statusCode", "responseHeaders", "responseBody")
     }
   })

@@ -143,8 +143,6 @@ const flat = (
     }
   })
 
-type WordNode = Extract<SyntaxNode, { readonly type: "Word" }>
-
 /** A word without expansions. */
 export const fixedWord = (text: string): Word => ({
   text,
@@ -155,7 +153,7 @@ export const fixedWord = (text: string): Word => ({
   option: false
 })
 
-const wordOf = ({ parts, text, value }: WordNode): Word => {
+const wordOf = ({ parts, text, value }: Extract<SyntaxNode, { readonly type: "Word" }>): Word => {
   const pieces = parts === undefined ? [{ text: value }] : flat(parts)
   const fixed = pieces.every((piece) => "text" in piece)
   if (fixed) return fixedWord(value)

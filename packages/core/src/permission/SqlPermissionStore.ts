@@ -39,8 +39,6 @@ const isPermissionEvent = (event: SessionEvent): event is PermissionEvent =>
 /** The minimum interval between writes of one approval's uses, in milliseconds. */
 const usesEvery = 60_000
 
-type UseCount = { readonly uses: number; readonly writtenAt: number }
-
 const standing = (folder: string) =>
   Effect.tryPromise({
     try: () => folderIdentity(folder),
@@ -57,7 +55,7 @@ const select = (sql: SqlClient.SqlClient, folder: string, identity: string, perm
 
 /** Counts the uses of approvals, and writes them at intervals and at the end of the scope. */
 const makeUsed = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
-  const counted = new Map<number, UseCount>()
+  const counted = new Map<number, { readonly uses: number; readonly writtenAt: number }>()
 
   const writeUses = Effect.fnUntraced(function* (now: number, every: number) {
     for (const [number, entry] of counted) {

@@ -21,7 +21,7 @@ export interface UsageSum {
   estimated: boolean
 }
 
-const add = (a: Tokens | undefined, b: Tokens): Tokens =>
+export const add = (a: Tokens | undefined, b: Tokens): Tokens =>
   a === undefined
     ? b
     : {

@@ -128,8 +128,6 @@ export const makeManualCompaction = Effect.fnUntraced(function* ({
   })
 })
 
-type CompactOnRequest = Effect.Effect.Success<ReturnType<typeof makeManualCompaction>>
-
 // Promotes waiting inputs into an activity, in one append, which may wait for the start of the turn's step.
 
 /** A reminder for the model. */
@@ -218,15 +216,13 @@ export const makePromotion = Effect.fnUntraced(function* (eligibility: Activity.
   })
 })
 
-type Select = Effect.Effect.Success<ReturnType<typeof makePromotion>>
-
 export interface BoundaryParts {
   readonly history: History.History
   readonly preparation: Preparation
   readonly budget: CheckBudget
   readonly fenced: FencedAppend
-  readonly select: Select
-  readonly compactOnRequest: CompactOnRequest
+  readonly select: Effect.Effect.Success<ReturnType<typeof makePromotion>>
+  readonly compactOnRequest: Effect.Effect.Success<ReturnType<typeof makeManualCompaction>>
 }
 
 /** Why a turn is assembled again: its request was made smaller, or goes without what the server refused. */

@@ -45,14 +45,12 @@ interface PreviewParts {
   readonly eligibility: Eligibility
 }
 
-type Planned = Pick<Epoch, "baseline" | "baselineSeq"> & { readonly told?: string }
-
 const plan = (
   sessionID: SessionID,
   epoch: Epoch | undefined,
   observed: Observed,
   compactedSeq: number
-): Effect.Effect<Planned, InitializationBlocked> =>
+): Effect.Effect<Pick<Epoch, "baseline" | "baselineSeq"> & { readonly told?: string }, InitializationBlocked> =>
   Effect.gen(function* () {
     if (epoch === undefined) {
       const first = initialize(observed)

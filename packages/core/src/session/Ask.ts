@@ -15,6 +15,7 @@ import type { EventLog } from "@daybook/log/log/EventLog"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
 import { outputTool, structuredOutput } from "../request/StructuredOutput.ts"
 import type { RunError } from "../runner/RunError.ts"
+import { present } from "@daybook/log/support/Optional"
 import { isBlank } from "@daybook/log/support/Text"
 import { type Answer, PromptUnanswered } from "./Answer.ts"
 import type { SessionExecution } from "./SessionExecution.ts"
@@ -133,9 +134,7 @@ const answerOf = Effect.fnUntraced(function* ({ store }: Services, input: Input,
     messageID,
     activityID,
     text: message === undefined ? "" : textOf(message),
-    ...(output === undefined ? {} : { output }),
-    ...(message === undefined ? {} : { message }),
-    ...(error === undefined ? {} : { error })
+    ...present({ output, message, error })
   } satisfies Answer
 })
 

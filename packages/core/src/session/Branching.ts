@@ -31,13 +31,12 @@ import { type ModelResolutionError, ModelResolver } from "../model/ModelResolver
 import { nothingSpent, spentFields } from "../request/TextRequest.ts"
 import { withoutRefused } from "../request/Withholding.ts"
 import * as Boundary from "../runner/Boundary.ts"
+import { uncontested } from "../support/Contested.ts"
 import { BranchNotSummarized, type BudgetExceeded, type PriceUnknown } from "../domain/RunFailure.ts"
 import { modelOf } from "../runner/Preparation.ts"
 import type { Existing } from "./Placement.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { type Branched, type BranchOptions, Label, type LabelOptions } from "./SessionOptions.ts"
-
-// Summarizes a branch before it is left; a failed or interrupted summary moves nothing, and its usage is charged.
 
 export { BranchNotSummarized } from "../domain/RunFailure.ts"
 
@@ -48,6 +47,7 @@ export type SummaryRefused =
 /** Messages per read. */
 const pageSize = 50
 
+/** Summarizes a branch before it is left; a failed or interrupted summary moves nothing, and its usage is charged. */
 const makeBranchSummary = Effect.gen(function* () {
   const log = yield* EventLog
   const store = yield* SessionStore
@@ -142,9 +142,6 @@ const makeBranchSummary = Effect.gen(function* () {
 
 export type BranchSummary = Effect.Effect.Success<typeof makeBranchSummary>
 
-/** Retries of a move after lost races; bounded, to end a livelock. */
-const attempts = 100
-
 /** Where history continues: after a message, or before the first one. */
 export interface Target {
   readonly messageID: MessageID | undefined
@@ -189,7 +186,7 @@ export const make = Effect.fnUntraced(function* ({ changes }: Existing) {
     find: Effect.Effect<Target, E, R>,
     then: ReadonlyArray<Draft> = []
   ) =>
-    Effect.retry(
+    uncontested(
       Effect.gen(function* () {
         const expectedSeq = yield* log.latest(sessionID)
         const { messageID, path } = yield* find
@@ -200,11 +197,7 @@ export const make = Effect.fnUntraced(function* ({ changes }: Existing) {
           yield* log.append(sessionID, [move, ...then], { expectedSeq, owner })
         }
         return { moved, ...(messageID === undefined ? {} : { leafID: messageID }) } satisfies Branched
-      }),
-      {
-        times: attempts,
-        while: (error) => Schema.is(Schema.Struct({ _tag: Schema.Literal("SeqConflict") }))(error)
-      }
+      })
     )
 
   const branch = Effect.fn("Sessions.branch")(function* (

@@ -10,20 +10,19 @@ import { type Location, ModelRef, SessionOrigin } from "@daybook/log/domain/Valu
 import { draft, type Draft } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { plain } from "@daybook/log/projection/Change"
+import { present } from "@daybook/log/support/Optional"
 import { TitleTaken } from "@daybook/log/store/SessionChecks"
 import { deepestFamily } from "@daybook/log/store/SessionRows"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { Agents } from "../agent/Agents.ts"
 import { type Agent, canLead } from "../domain/Agent.ts"
 import { ModelResolver } from "../model/ModelResolver.ts"
+import { attempts } from "../support/Contested.ts"
 import type { Locations, Placements } from "./Placement.ts"
 import type { CreateOptions } from "./SessionOptions.ts"
 import type { Sessions } from "./Sessions.ts"
 
-// Checks which agent a session may use, and phrases a switch between agents.
-
-// Checks which model a session may be given: one that the host can use now.
-
+/** The model, if the host can use it now. */
 export const knownModel = Effect.fnUntraced(function* ({ resolve }: ModelResolver["Type"], asked: ModelRef) {
   const model = yield* validate("model", ModelRef, asked)
   yield* Effect.mapError(resolve(model), ({ message }) => new InvalidInput({ field: "model", details: message }))
@@ -56,9 +55,6 @@ export const switchReminders = Effect.fnUntraced(function* (
 })
 
 // Finds a session by its title, or creates one; of concurrent callers the first commit wins.
-
-/** Retries after lost races; bounded, to end a livelock. */
-const attempts = 100
 
 /** Another caller created a session with the title first: look again. */
 const isTaken = (error: unknown): error is TitleTaken => error instanceof TitleTaken
@@ -144,11 +140,8 @@ const makeCreated = Effect.gen(function* () {
     if (parentID !== undefined) yield* knownParent(parentID)
     return draft("session.created", {
       location,
-      ...(agent === undefined ? {} : { agent }),
-      ...(model === undefined ? {} : { model }),
-      ...(title === undefined ? {} : { title }),
+      ...present({ agent, model, title, parentID }),
       ...(title !== undefined && options.provisional === true ? { provisional: true as const } : {}),
-      ...(parentID === undefined ? {} : { parentID }),
       ...(yield* originOf(options)),
       ...(yield* instructionsOf(options))
     })

@@ -11,6 +11,7 @@ import { type Draft, draft, type EventIn, type SessionEvent } from "@daybook/log
 import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as SessionRunner from "../runner/SessionRunner.ts"
+import { present } from "@daybook/log/support/Optional"
 import { makePlaces, targetOf } from "./Branching.ts"
 import type { Existing } from "./Placement.ts"
 import type { Forked, ForkOptions } from "./SessionOptions.ts"
@@ -85,8 +86,7 @@ export const repeated = (event: SessionEvent, { message, seq }: Renaming): Draft
         data &&
         draft("session.next.compaction.ended", {
           ...data,
-          ...(first === undefined ? {} : { firstKeptSeq: first }),
-          ...(kept === undefined ? {} : { keptSeq: kept })
+          ...present({ firstKeptSeq: first, keptSeq: kept })
         })
       )
     }
@@ -232,11 +232,7 @@ export const make = Effect.fnUntraced(function* ({ imported, unlessRemoved }: Ex
     const name = title ?? source.title
     return draft("session.created", {
       location: source.location,
-      ...(agent === undefined ? {} : { agent }),
-      ...(model === undefined ? {} : { model }),
-      ...(name === undefined ? {} : { title: name }),
-      ...(source.parentID === undefined ? {} : { parentID: source.parentID }),
-      ...(source.instructions === undefined ? {} : { instructions: source.instructions })
+      ...present({ agent, model, title: name, parentID: source.parentID, instructions: source.instructions })
     })
   })
 

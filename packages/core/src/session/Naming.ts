@@ -16,6 +16,7 @@ import { ModelResolver } from "../model/ModelResolver.ts"
 import { nothingSpent, requestText, type UsageSum, spentFields } from "../request/TextRequest.ts"
 import * as Boundary from "../runner/Boundary.ts"
 import { modelOf } from "../runner/Preparation.ts"
+import { uncontested } from "../support/Contested.ts"
 import type { NamingMode } from "./SessionOptions.ts"
 
 // Asks a model for the title of a session, and reads its answer.
@@ -88,9 +89,6 @@ const patience = "1 minute"
 /** Messages among which the first prompt and its answer are. */
 const firstMessages = 20
 
-/** Retries after lost races; bounded, to end a livelock. */
-const attempts = 100
-
 const isNamed = ({ provisional, title }: Session): boolean => title !== undefined && provisional !== true
 
 const make = Effect.fnUntraced(function* ({ budget: fallback, mode }: NamingOptions) {
@@ -131,7 +129,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallback, mode }: NamingOpti
       yield* log.append(sessionID, [event], { expectedSeq })
     }).pipe(
       // A conflict means that something was written in between, perhaps a name: read again.
-      Effect.retry({ times: attempts, while: ({ _tag }) => _tag === "SeqConflict" }),
+      uncontested,
       Effect.uninterruptible
     )
 

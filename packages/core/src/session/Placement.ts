@@ -16,6 +16,7 @@ import { Location } from "@daybook/log/domain/Values"
 import { type Draft, draft, type EventOfType } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
+import { attempts, uncontested } from "../support/Contested.ts"
 import { isWithin } from "../support/TextFile.ts"
 import { isHere, Workspaces } from "../workspace/Workspaces.ts"
 import type { Placement } from "./SessionOptions.ts"
@@ -118,9 +119,6 @@ export const makeLocations = Effect.gen(function* () {
 
 export type Locations = Effect.Effect.Success<typeof makeLocations>
 
-/** Retries after lost races; bounded, to end a livelock. */
-const attempts = 100
-
 const sameAddress = (one: Address | undefined, other: Address): boolean =>
   one !== undefined && addressKey(one) === addressKey(other)
 
@@ -210,7 +208,7 @@ export const make = Effect.gen(function* () {
     yield* settleAt(sessionID, placement).pipe(
       // Another caller took the address or wrote to this session: read again.
       Effect.retry({ times: 2, while: ({ _tag }) => _tag === "EventRefused" }),
-      Effect.retry({ times: attempts, while: ({ _tag }) => _tag === "SeqConflict" })
+      uncontested
     )
   })
 

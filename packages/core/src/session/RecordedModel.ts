@@ -15,7 +15,7 @@ import { ModelRef, Tokens } from "@daybook/log/domain/Values"
 import type { EventLog, ReadError } from "@daybook/log/log/EventLog"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
-import { optional } from "@daybook/log/support/Optional"
+import { optional, present } from "@daybook/log/support/Optional"
 import * as Redaction from "@daybook/log/support/Redaction"
 import { layerLanguageModel, type ModelResolver } from "../model/ModelResolver.ts"
 import { messagesOf, type NothingShown, shownAt } from "../request/Recorded.ts"
@@ -106,8 +106,7 @@ export const record = Effect.fn("RecordedModel.record")(function* (
     turns.push({
       asked: linesOf(messages),
       answered: message.content.map(withoutSecrets),
-      ...(message.finish === undefined ? {} : { finish: message.finish }),
-      ...(message.tokens === undefined ? {} : { tokens: message.tokens })
+      ...present({ finish: message.finish, tokens: message.tokens })
     })
   }
   return { version: 1, model: model ?? { providerID: "recorded", id: "none" }, turns }

@@ -18,6 +18,7 @@ import * as ProviderStream from "../model/ProviderStream.ts"
 import { toCost, toTokens } from "../model/Usage.ts"
 import { conversation } from "../request/Lowering.ts"
 import { historyAt, messagesOf, type NothingShown, shownAt, type ShownRequest } from "../request/Recorded.ts"
+import { add } from "../request/TextRequest.ts"
 import { shownFor } from "../request/Request.ts"
 import { jsonSchemaTool } from "../tool/ToolDefinition.ts"
 
@@ -59,13 +60,6 @@ export interface RerunAnswer {
 const mostTurns = 25
 
 const noTokens: Tokens = { input: 0, output: 0, reasoning: 0, cache: { read: 0, write: 0 } }
-
-const sum = (a: Tokens, b: Tokens): Tokens => ({
-  input: a.input + b.input,
-  output: a.output + b.output,
-  reasoning: a.reasoning + b.reasoning,
-  cache: { read: a.cache.read + b.cache.read, write: a.cache.write + b.cache.write }
-})
 
 interface Turn {
   readonly text: string
@@ -164,7 +158,7 @@ const runOnce = Effect.fnUntraced(function* (again: Again, model: ResolvedModel,
     const { calls, text, tokens } = turn.right
     answer.text = text
     answer.calls.push(...calls.map(({ input, name }) => ({ name, input })))
-    answer.tokens = sum(answer.tokens, tokens)
+    answer.tokens = add(answer.tokens, tokens)
     answer.cost += toCost(tokens, model.info.price)
     const keys = calls.map(({ input, name }) => callKey(name, input))
     unanswered = keys.filter((key) => !results.has(key))

@@ -12,15 +12,13 @@ import type { StoreError } from "@daybook/log/store/StoreError"
 import { withSpan } from "@daybook/log/support/Spans"
 import { AdmissionGate } from "../coordination/AdmissionGate.ts"
 import { Snapshots } from "../snapshot/Snapshots.ts"
+import { uncontested } from "../support/Contested.ts"
 import { ToolOutputStore } from "../workspace/ToolOutputStore.ts"
 import * as Ask from "./Ask.ts"
 import type { Existing } from "./Placement.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { SessionInput } from "./SessionInput.ts"
 import type { Sessions } from "./Sessions.ts"
-
-/** Retries of a request after lost races; bounded, to end a livelock. */
-const attempts = 100
 
 const isSessionID = Schema.is(SessionID)
 
@@ -58,11 +56,8 @@ export const make = Effect.fnUntraced(function* ({ changes, unlessRemoved }: Exi
   })
 
   const compact = Effect.fn("Sessions.compact")(function* (sessionID: SessionID) {
-    // A conflict means that another caller wrote in between, perhaps the same request: read again.
-    const messageID = yield* Effect.retry(requestCompaction(sessionID), {
-      times: attempts,
-      while: ({ _tag }) => _tag === "SeqConflict"
-    })
+    // What came in between is perhaps the same request.
+    const messageID = yield* uncontested(requestCompaction(sessionID))
     yield* execution.wake(sessionID)
     return messageID
   }, Effect.uninterruptible)

@@ -1,14 +1,16 @@
 /** Takes back the last prompt and the files that its turns changed. Spec: UN-13, UN-26..UN-32, UN-50..UN-53. */
-import { Effect, Schema, Struct } from "effect"
+import { Effect } from "effect"
 import type { HistoryPath } from "@daybook/log/domain/HistoryPath"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
-import { PromptInput } from "@daybook/log/domain/Values"
 import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog, type OwnerToken } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
+import { present } from "@daybook/log/support/Optional"
 import type { Redoable, Undoable } from "@daybook/log/store/UndoRows"
 import { SnapshotUnavailable } from "../snapshot/SnapshotError.ts"
 import { type RestoreAccount, type RestoreRequest, Snapshots, type Turn } from "../snapshot/Snapshots.ts"
+import { uncontested } from "../support/Contested.ts"
+import { makePlaces } from "./Branching.ts"
 import type { Existing } from "./Placement.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { NothingToRedo, NothingToUndo, RedoRefused, type Undone, type UndoOptions } from "./SessionOptions.ts"
@@ -55,10 +57,7 @@ interface LeafMove {
 const draftsOf = (files: Files, { from, path, redoes, to }: LeafMove) => {
   const [changed, left] = [pathsOf(files, false), pathsOf(files, true)]
   const restored = draft("session.next.files.restored", {
-    ...(files.before === undefined ? {} : { before: files.before }),
-    ...(files.after === undefined ? {} : { after: files.after }),
-    ...(redoes === undefined ? {} : { redoes }),
-    ...(from === undefined ? {} : { leafID: from }),
+    ...present({ before: files.before, after: files.after, redoes, leafID: from }),
     files: changed.slice(0, listed.event),
     left: left.slice(0, listed.event),
     counts: { changed: changed.length, conflicts: left.length }
@@ -68,11 +67,6 @@ const draftsOf = (files: Files, { from, path, redoes, to }: LeafMove) => {
 }
 
 // Takes back files and history while nothing runs: restores the files, then moves the leaf.
-
-/** Retries of a move after lost races; bounded, to end a livelock. */
-const attempts = 100
-
-const isConflict = Schema.is(Schema.Struct({ _tag: Schema.Literal("SeqConflict") }))
 
 /** Without snapshots only the history moves, and the account says so. */
 const isGone = (error: unknown): error is SnapshotUnavailable =>
@@ -98,12 +92,11 @@ const makeTakingBack = Effect.gen(function* () {
   ) => {
     /** Stores it. A conflict means that an event came between: look again. */
     const move = (owner: OwnerToken, files: Files) =>
-      Effect.retry(
+      uncontested(
         Effect.gen(function* () {
           const expectedSeq = yield* log.latest(sessionID)
           yield* log.append(sessionID, draftsOf(files, wayOf(yield* find)), { expectedSeq, owner })
-        }),
-        { times: attempts, while: (error) => isConflict(error) }
+        })
       )
 
     /** Uninterruptible: the account of what happened to files must be stored. */
@@ -128,8 +121,6 @@ const makeTakingBack = Effect.gen(function* () {
   }
 })
 
-const promptFields = Struct.keys(PromptInput.fields)
-
 const turnsOf = ({ changes }: Undoable): ReadonlyArray<Turn> =>
   changes.flatMap(({ data: { after, before } }) =>
     before === undefined || after === undefined ? [] : [{ before, after }]
@@ -139,15 +130,15 @@ export const make = Effect.fnUntraced(function* ({ changes }: Existing) {
   const store = yield* SessionStore
   const snapshots = yield* Snapshots
   const takeBack = yield* makeTakingBack
+  const { promptOf } = yield* makePlaces
 
   /** What the account says beside the files: the prompt, and turns without a snapshot. */
   const tell = (sessionID: SessionID) =>
     Effect.fnUntraced(function* ({ changes, place }: Undoable) {
-      const message = yield* store.message(sessionID, place.id)
       return {
         omitted: [...new Set(changes.flatMap(({ data }) => data.omitted ?? []))],
         problems: changes.flatMap(({ data }) => (data.problem === undefined ? [] : [data.problem])),
-        ...(message?.type === "user" ? { prompt: Struct.pick(message, ...promptFields) } : {})
+        ...(yield* promptOf(sessionID, place))
       }
     })
 

@@ -107,8 +107,6 @@ const isReadable = (file: string) =>
     () => false
   )
 
-type Choice = "stored" | "removed" | "omitted"
-
 /** Whether a folder of the work tree is behind a link; remembers its answers. */
 const linkedFolders = (root: string) => {
   const known = new Map([[root, Promise.resolve(false)]])
@@ -129,7 +127,7 @@ const choose = async (
   name: string,
   limits: SnapshotLimits,
   isLinked: (folder: string) => Promise<boolean>
-): Promise<readonly [Choice, number]> => {
+): Promise<readonly ["stored" | "removed" | "omitted", number]> => {
   // git names a repository within the work tree with a slash.
   if (name.endsWith("/") || !isPlain(name)) return ["omitted", 0]
   const stats: Stats | undefined = await fs.lstat(file).catch(() => undefined)

@@ -21,6 +21,7 @@ import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { JsonRecord, Location } from "@daybook/log/domain/Values"
 import { clip, describeIssues } from "@daybook/log/support/Issues"
+import { present } from "@daybook/log/support/Optional"
 import type { Agent } from "../domain/Agent.ts"
 import { ToolDeclined, ToolFailure, ToolStorageError } from "../domain/ToolError.ts"
 import type { ToolOutput } from "../domain/ToolOutput.ts"
@@ -195,8 +196,7 @@ const implement = <Params, Success, Failure, R, RSchema>(
   return {
     tool,
     permission: options.permission ?? name,
-    ...(options.readOnly === undefined ? {} : { readOnly: options.readOnly }),
-    ...(options.describe === undefined ? {} : { describe: options.describe }),
+    ...present({ readOnly: options.readOnly, describe: options.describe }),
     execute: (input, call) => guarded(name, call, () => run(input, call))
   }
 }

@@ -166,13 +166,11 @@ export interface Settings<E, R> {
   readonly onPoison?: "stop" | "skip"
 }
 
-type StoreError = ConsumerReplaced | LogUnavailable
-
 /** Runs a call and moves the cursor; without a place, the consumer ends. */
 type Attempt<R, R2> = <E>(
   call: Effect.Effect<unknown, E, R>,
   to: ConsumerCursor | undefined
-) => Effect.Effect<unknown, E | StoreError, R2>
+) => Effect.Effect<unknown, E | ConsumerReplaced | LogUnavailable, R2>
 
 export type MakeAttempt<R, R2> = (store: ConsumerStore["Type"], claim: Claim) => Attempt<R, R2>
 

@@ -216,14 +216,12 @@ const makeRenew = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ownerID
     })
 })
 
-type Renew = Effect.Effect.Success<ReturnType<typeof makeRenew>>
-
 /** Holds sessions: renews their leases until the scope closes, then keeps or releases them. */
 const makeHold = (
   sql: SqlClient.SqlClient,
   held: Map<SessionID, number>,
   leaseMs: number,
-  renew: Renew,
+  renew: Effect.Effect.Success<ReturnType<typeof makeRenew>>,
   keeping: KeptSessions
 ) => {
   /** The heartbeats of all sessions fall together, so that their renewals do. */

@@ -78,8 +78,6 @@ export const makeOpenTexts = () => {
   }
 }
 
-type OpenTexts = ReturnType<typeof makeOpenTexts>
-
 type Subscriber = (event: LiveEvent) => void
 
 /** Default number of events that a live subscriber may fall behind. */
@@ -101,7 +99,7 @@ export interface LiveEvents {
   readonly relay: (relay: LiveRelay) => Effect.Effect<void, never, Scope.Scope>
 }
 
-export const make = (openTexts: OpenTexts): LiveEvents => {
+export const make = (openTexts: ReturnType<typeof makeOpenTexts>): LiveEvents => {
   const subscribers = new Map<string, Set<Subscriber>>()
   let relayed: LiveRelay | undefined
 

@@ -3,14 +3,14 @@
  * @module @daybook/log/maintenance/Backup, ST-42, ST-43, ST-46.
  */
 import { createHash, randomBytes } from "node:crypto"
-import { access, link, open, readdir, realpath, rename, rm, stat } from "node:fs/promises"
+import { access, link, readdir, realpath, rename, rm, stat } from "node:fs/promises"
 import { basename, dirname, join } from "node:path"
 import { Clock, Effect, Predicate, Schema, type Scope, Stream } from "effect"
 import * as Connection from "../storage/Connection.ts"
 import * as Database from "../storage/Database.ts"
 import { anotherBuild, applicationID, schemaVersion } from "../storage/Database.ts"
 import { fullDisk } from "../storage/FullDisk.ts"
-import { makePrivate } from "../storage/PrivateFile.ts"
+import { makePrivate, sync } from "../storage/PrivateFile.ts"
 import { discard, searchPath } from "../storage/SearchFile.ts"
 import { reasonOf } from "../storage/Transaction.ts"
 import { isAlive } from "../support/Alive.ts"
@@ -187,15 +187,6 @@ export const copy = (
     }
     return heads
   })
-
-const sync = async (path: string): Promise<void> => {
-  const handle = await open(path, "r")
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-}
 
 /** Makes the file whole without a write-ahead log beside it, durable, and gives it its name. */
 export const publish = (path: string, target: string, replace: boolean): Effect.Effect<void, BackupFailed> =>

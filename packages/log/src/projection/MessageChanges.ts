@@ -206,9 +206,7 @@ export const stepStarted = (event: EventOfType<"session.next.step.started">): Ch
 export const branchSummarized = (event: EventOfType<"session.next.branch.summarized">): Change =>
   message(event, event.data.messageID, "branch-summary")
 
-type StepEnd = EventOfType<"session.next.step.ended" | "session.next.step.failed">
-
-export const stepSettled = (event: StepEnd): Change => ({
+export const stepSettled = (event: EventOfType<"session.next.step.ended" | "session.next.step.failed">): Change => ({
   op: "update",
   table: "session_message",
   key: { id: event.data.assistantMessageID, session_id: event.sessionID },

@@ -12,7 +12,7 @@ import { createGunzip, gzip } from "node:zlib"
 import { Effect, Either, Schema, Stream } from "effect"
 import { EventID, SessionID } from "../domain/Identifiers.ts"
 import { SessionBase } from "../projection/SessionBase.ts"
-import { makeFolders } from "../storage/PrivateFile.ts"
+import { makeFolders, sync } from "../storage/PrivateFile.ts"
 import { isAlive } from "../support/Alive.ts"
 
 /** An archive cannot be written, read or put back. Nothing was changed. */
@@ -99,15 +99,6 @@ const saidBy = (cause: unknown): string => (cause instanceof Error ? cause.messa
 const attempt = <A>(file: string, run: () => Promise<A>): Effect.Effect<A, ArchiveUnusable> =>
   Effect.tryPromise({ try: run, catch: (cause) => new ArchiveUnusable({ file, details: saidBy(cause) }) })
 
-const syncFolder = async (folder: string): Promise<void> => {
-  const handle = await open(folder, "r")
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-}
-
 const written = async (handle: FileHandle, hash: Hash, lines: ReadonlyArray<Line>): Promise<void> => {
   const text = lines.map(lineOf).join("")
   hash.update(text)
@@ -153,7 +144,7 @@ export const begin = Effect.fn("Archive.begin")(function* (folder: string, heade
       await handle.sync()
       // A prune that was killed after this step writes the same archive again.
       await rename(partial, path)
-      await syncFolder(folder)
+      await sync(folder)
       return path
     })
   }

@@ -43,8 +43,6 @@ import * as Space from "./Space.ts"
 
 // Puts an archive's events back at their positions, below the floor, until one transaction lowers the floor.
 
-type RestoredArchive = { readonly header: Header; readonly events: number }
-
 /** Why the archive does not fit the session; undefined if it does. */
 const misfit = (header: Header, database: string, subject: Subject | undefined): string | undefined => {
   const { incarnation, sessionID, to } = header
@@ -129,7 +127,7 @@ export const restore = Effect.fn("Retention.restore")(function* (file: string, o
   const claimed = yield* claim(sql, subject)
   yield* putBack(sql, claimed, archive, options)
   yield* sweepMoved(sql, claimed, header.from, options)
-  return { header, events } satisfies RestoredArchive
+  return { header, events }
 }, typed)
 
 /** Which events may go. */

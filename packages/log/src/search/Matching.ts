@@ -86,8 +86,6 @@ const withTitle = (sql: SqlClient.SqlClient, title: string) =>
 const named = (sql: SqlClient.SqlClient, name: string) =>
   name.startsWith("ses_") ? sql`s.id = ${name}` : sql`s.title = ${name}`
 
-type SessionRow = { readonly session: number }
-
 /** The sessions that the query's filters select, the last used first, one more than the limit; undefined for all. */
 export const selectSessions = (sql: SqlClient.SqlClient, { folders, sessions, titles }: Query, directory: string) => {
   const alternatives = [
@@ -97,7 +95,7 @@ export const selectSessions = (sql: SqlClient.SqlClient, { folders, sessions, ti
   ].filter(({ length }) => length > 0)
   if (alternatives.length === 0) return Effect.succeed(undefined)
   return Effect.map(
-    sql<SessionRow>`SELECT q.session FROM session s JOIN event_sequence q ON q.session_id = s.id
+    sql<{ readonly session: number }>`SELECT q.session FROM session s JOIN event_sequence q ON q.session_id = s.id
       WHERE ${sql.and(alternatives.map((each) => sql.or(each)))}
       ORDER BY s.time_updated DESC, s.id DESC LIMIT ${sessionLimit + 1}`,
     (rows) => rows.map(({ session }) => session)

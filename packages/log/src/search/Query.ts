@@ -56,14 +56,13 @@ export interface Query {
 export const [lengthLimit, itemLimit] = [1_000, 32]
 
 const filters = ["tool", "model", "role", "session", "title", "cwd", "after", "before"] as const
-type FilterName = (typeof filters)[number]
 
 const refuse = (details: string) => Either.left(new InvalidInput({ field: "query", details }))
 
 /** One item of a query: a word, a phrase or a filter, as written. */
 interface Item {
   readonly negative: boolean
-  readonly name: FilterName | undefined
+  readonly name: (typeof filters)[number] | undefined
   readonly value: string
   readonly prefix: boolean
 }

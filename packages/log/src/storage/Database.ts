@@ -26,8 +26,6 @@ import { default as initial } from "./migrations/0001_initial.ts"
 
 type Rows = Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>
 
-type Values = Statement<unknown>["values"]
-
 const isStatement = (made: unknown): made is Statement<unknown> & { readonly commit: () => Rows } =>
   Predicate.hasProperty(made, "compile") && Predicate.hasProperty(made, "commit")
 
@@ -53,7 +51,7 @@ const lean = <Client extends SqlClient.SqlClient>(client: Client, connection: Di
     if (!isStatement(made)) return made
     const usual = made.commit.bind(made)
     const commit = (): Rows => directly((at) => at.execute(...made.compile(), undefined), usual)
-    const usualValues = (): Values => Reflect.get(Object.getPrototypeOf(made), "values", made)
+    const usualValues = (): Statement<unknown>["values"] => Reflect.get(Object.getPrototypeOf(made), "values", made)
     const values = directly((at) => at.executeValues(...made.compile()), usualValues)
     return Object.defineProperties(made, { commit: { value: commit }, values: { value: values } })
   }

@@ -120,3 +120,13 @@ export const wide = async (database: string, folders: ReadonlyArray<string>): Pr
 }
 
 export const tighten = ({ mode, path }: Wide): Promise<void> => chmod(path, mode & 0o700)
+
+/** Makes what a file or a folder holds durable. */
+export const sync = async (path: string): Promise<void> => {
+  const handle = await open(path, "r")
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}

@@ -182,10 +182,8 @@ export const immediately = (sql: SqlClient.SqlClient) => transaction(sql, isPost
 export const snapshot = (sql: SqlClient.SqlClient) =>
   transaction(sql, isPostgres(sql) ? "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY" : "BEGIN")
 
-type Reserved = Effect.Effect.Success<SqlClient.SqlClient["reserve"]>
-
 const runOn = <A, E>(
-  connection: Reserved,
+  connection: Effect.Effect.Success<SqlClient.SqlClient["reserve"]>,
   work: (statements: Connection.Statements) => A,
   isFailure: ((thrown: unknown) => thrown is E) | undefined
 ): Effect.Effect<A, SqlError.SqlError | E> => {

@@ -67,8 +67,6 @@ const makeCounts = () => {
   }
 }
 
-type Counts = ReturnType<typeof makeCounts>
-
 /** Matches no head. */
 const nowhere: WaitingCount = { incarnation: -1, seq: -1, waiting: 0 }
 
@@ -125,7 +123,7 @@ type WaitingRow = {
   readonly admitted_seq: number
 }
 
-const makeReads = Effect.fnUntraced(function* (counts: Counts) {
+const makeReads = Effect.fnUntraced(function* (counts: ReturnType<typeof makeCounts>) {
   const sql = yield* ReadSql
   const writing = yield* SqlClient.SqlClient
 

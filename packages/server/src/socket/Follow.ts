@@ -13,6 +13,7 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { Followed } from "@daybook/log/log/EventLog"
+import { present } from "@daybook/log/support/Optional"
 import { clip } from "@daybook/transcript/Fold"
 import { questionChange } from "@daybook/transcript/QuestionEvents"
 import * as RunStream from "@daybook/transcript/RunStream"
@@ -72,9 +73,7 @@ const frameOf = (row: EventRow, { id, run }: RunStream.Followed, event: SessionE
         ...ofRun,
         role,
         content: content.map(({ text }) => ({ type: "text", text })),
-        ...(truncated === undefined ? {} : { truncated }),
-        ...(length === undefined ? {} : { length }),
-        ...(problem === undefined ? {} : { problem })
+        ...present({ truncated, length, problem })
       }
     }
     case "tool_call": {

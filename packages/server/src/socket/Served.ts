@@ -119,8 +119,6 @@ const answer = Effect.fn("Served.answer")(function* (
 
 const mostRuns = 256
 
-type StatusFrame = Extract<Wire.RunFrame, { readonly type: "status" }>
-
 const placeOf = ({ address, id }: Session) => ({
   session: address?.session ?? id,
   scope: address?.scope ?? "private",
@@ -131,7 +129,7 @@ const placeOf = ({ address, id }: Session) => ({
 const status = Effect.fn("Served.status")(function* (
   { asks, durable: { backend, drainer }, subject }: Endpoint.Endpoint,
   { id }: Wire.Status
-): Effect.fn.Return<StatusFrame, Refused> {
+): Effect.fn.Return<Extract<Wire.RunFrame, { readonly type: "status" }>, Refused> {
   const runs: Array<Wire.RunStatus> = []
   for (const sessionID of yield* drainer.busy) {
     if (runs.length > mostRuns) break
@@ -168,8 +166,6 @@ const status = Effect.fn("Served.status")(function* (
 /** Code units of a title or path in a list, at most, so that a page fits a frame. */
 const longestText = 1024
 
-type ListFrame = Extract<Wire.RunFrame, { readonly type: "list" }>
-
 const stateOf = ({ activity }: Session): Wire.SessionItem["state"] =>
   activity?.state === "running" ? "active" : activity?.state === "failed" ? "error" : "idle"
 
@@ -180,7 +176,7 @@ const afterRefused = new InvalidInput({ field: "after", details: 'use "next" of 
 const list = Effect.fn("Served.list")(function* (
   { durable: { backend }, subject }: Endpoint.Endpoint,
   { after, id, limit, scope, shared }: Wire.List
-): Effect.fn.Return<ListFrame, Refused> {
+): Effect.fn.Return<Extract<Wire.RunFrame, { readonly type: "list" }>, Refused> {
   const address = yield* addressIn(subject, { session: "default", scope, ...(shared === undefined ? {} : { shared }) })
   const page = yield* Effect.mapError(backend.sessions.list({ house: address, limit, cursor: after }), (error) =>
     refusedBy(error._tag === "InvalidInput" && error.field === "cursor" ? afterRefused : error)

@@ -169,7 +169,6 @@ export type RunFrame = typeof RunFrame.Type
 /** Any frame: those of a live run, and rows of `events.jsonl` in answer to `resume` (they have a `seq`). */
 export const Frame = Schema.Union(EventRow, RunFrame)
 export type Frame = typeof Frame.Type
-type ErrorFrame = Extract<RunFrame, { readonly type: "error" }>
 
 /** The error frame of a refused line or request. */
 export const errorFrame = (error: {
@@ -177,7 +176,7 @@ export const errorFrame = (error: {
   readonly message: string
   readonly id?: string | undefined
   readonly run?: RunID | undefined
-}): ErrorFrame => ({
+}): Extract<RunFrame, { readonly type: "error" }> => ({
   type: "error",
   ...(error.id === undefined ? {} : { id: error.id }),
   ...(error.run === undefined ? {} : { run: error.run }),

@@ -2,6 +2,7 @@
 import { withheldText } from "@daybook/log/domain/Message"
 import { modelText, type Tokens } from "@daybook/log/domain/Values"
 import type { EventOfType } from "@daybook/log/events/SessionEvents"
+import { present } from "@daybook/log/support/Optional"
 import { agentDirectory, type ContentBlock, type EventRow, timeText } from "../row/Rows.ts"
 import { blocksOf, codeOf, ofRun, type Out, place, promptContent, set } from "./Out.ts"
 import { initial } from "./State.ts"
@@ -54,9 +55,7 @@ export const shellEnded = (out: Out, { data }: EventOfType<"session.next.shell.e
   say(out, "user", shell.messageID, [{ type: "text", text: `$ ${shell.command}\n${data.output}`, from: "shell" }])
 }
 
-type Change = Extract<EventRow, { readonly type: "state" }>["change"]
-
-const changed = (out: Out, change: Change, value?: string): void => {
+const changed = (out: Out, change: Extract<EventRow, { readonly type: "state" }>["change"], value?: string): void => {
   out.events.push({ type: "state", ...place(out), ...ofRun(out), change, ...(value === undefined ? {} : { value }) })
 }
 
@@ -72,13 +71,7 @@ export const created = (out: Out, event: EventOfType<"session.created">): void =
     createdAtMs: event.created,
     createdPosition: event.position,
     updatedAtMs: event.created,
-    ...(agent === undefined ? {} : { agent, firstAgent: agent }),
-    ...(model === undefined ? {} : { model }),
-    ...(title === undefined ? {} : { title }),
-    ...(parentID === undefined ? {} : { parentID }),
-    ...(source === undefined ? {} : { source }),
-    ...(cronJobID === undefined ? {} : { cronJobID }),
-    ...(instructions === undefined ? {} : { instructions })
+    ...present({ agent, firstAgent: agent, model, title, parentID, source, cronJobID, instructions })
   })
   placed(out, { directory: location.directory })
   changed(out, "created")

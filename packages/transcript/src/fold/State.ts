@@ -7,7 +7,7 @@ import { Address } from "@daybook/log/domain/Address"
 import type { Session } from "@daybook/log/domain/Message"
 import { defaultAgent, ModelRef, SessionOrigin, Tokens } from "@daybook/log/domain/Values"
 import { agentDirectory, type Block, ContentBlock, RunID, StateWord } from "../row/Rows.ts"
-import { optional } from "@daybook/log/support/Optional"
+import { optional, present } from "@daybook/log/support/Optional"
 
 // Texts of answers as the fold holds them: short texts whole, long texts as references to their events.
 
@@ -175,11 +175,7 @@ export const ofSession = ({ address, agent, createdAt, id, location, model, root
   createdAtMs: createdAt,
   directory: location.directory,
   cwd: agentDirectory(root, location.directory),
-  ...(address === undefined ? {} : { address }),
-  ...(root === undefined ? {} : { root }),
-  ...(agent === undefined ? {} : { agent }),
-  ...(model === undefined ? {} : { model }),
-  ...(title === undefined ? {} : { title })
+  ...present({ address, root, agent, model, title })
 })
 
 /** Whether no run and no step is open, so that the state is its own checkpoint. */

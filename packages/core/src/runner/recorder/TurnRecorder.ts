@@ -159,8 +159,7 @@ const inputEnded = (state: State, callID: string, text: string) =>
 /** Input that is not an object is stored under one key and read back from it (TO-17). */
 const inputRecord = (params: unknown): JsonRecord => (isRecord(params) ? params : { input: params })
 
-type ToolCallPart = Extract<StreamPart, { readonly type: "tool-call" }>
-const call = (state: State, part: ToolCallPart): Result => {
+const call = (state: State, part: Extract<StreamPart, { readonly type: "tool-call" }>): Result => {
   const { id, metadata, name } = part
   // Some models send their input as a JSON string; providers accept only an object in the history.
   const params = boundedInput(objectIn(part.params))
@@ -195,8 +194,7 @@ const call = (state: State, part: ToolCallPart): Result => {
   return step(next, drafts, executed ? {} : { call: { callID: id, name, input: params }, held: !whole })
 }
 
-type ToolResultPart = Extract<StreamPart, { readonly type: "tool-result" }>
-const hostedResult = (state: State, part: ToolResultPart): Result => {
+const hostedResult = (state: State, part: Extract<StreamPart, { readonly type: "tool-result" }>): Result => {
   const before = state.calls.get(part.id)
   if (before === undefined) return fault(`the result of call ${part.id} came before the call`)
   const raw: unknown = part.encodedResult
