@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { describe } from "vitest"
 import { session } from "../support/Logs.ts"
 import { lacks } from "../support/Parts.ts"
+import { query } from "../support/Postgres.ts"
 import { build } from "../cli/support/Bundle.ts"
 import type { Exchange } from "../cli/support/ModelServer.ts"
 import { place } from "../cli/support/Process.ts"
@@ -147,6 +148,18 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
         assert.isBelow(yield* pauseAfter(one, id, "two"), 1_000)
       }),
     60_000
+  )
+
+  it.scopedLive("CU-28: a node that ends with nothing to do is gone for the others when its process ends", () =>
+    Effect.gen(function* () {
+      const url = yield* database
+      const [one, two] = yield* Effect.all([servedNode(url), servedNode(url)], { concurrency: 2 })
+      yield* two.process.signal("SIGTERM")
+      assert.strictEqual((yield* two.process.ended).code, 0)
+      const schema = new URL(url).searchParams.get("schema")
+      const runners = yield* query(url, `SELECT address FROM ${schema}.cluster_runners`)
+      assert.deepStrictEqual(runners, [{ address: one.address }])
+    })
   )
 
   it.scopedLive(

@@ -185,7 +185,10 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
         leaving = true
         return Effect.zipRight(
           local.leave(atMost),
-          Effect.asVoid(fork(Effect.zipRight(Scope.close(engine, Exit.void), Effect.ignoreLogged(say))))
+          // The process may end at once, but not before the others know that it left.
+          Effect.asVoid(
+            fork(Effect.uninterruptible(Effect.zipRight(Scope.close(engine, Exit.void), Effect.ignoreLogged(say))))
+          )
         )
       })
   })
