@@ -154,6 +154,9 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
     Effect.gen(function* () {
       const url = yield* database
       const [one, two] = yield* Effect.all([servedNode(url), servedNode(url)], { concurrency: 2 })
+      const { frames, turn } = yield* ranByTwo(one, two, "hi")
+      yield* answers(turn, "Hello.")
+      assert.strictEqual(yield* heardFrame(frames, "an outcome", outcomeOf), "completed")
       yield* two.process.signal("SIGTERM")
       assert.strictEqual((yield* two.process.ended).code, 0)
       const schema = new URL(url).searchParams.get("schema")
