@@ -1,6 +1,6 @@
 /** Method: two `daybook serve --node` over one PostgreSQL; who runs a session is seen at the model that is asked. */
 import { assert, beforeAll, it } from "@effect/vitest"
-import { Effect, Predicate, Schema } from "effect"
+import { Effect, Fiber, Predicate, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe } from "vitest"
@@ -163,6 +163,27 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
       const runners = yield* query(url, `SELECT address FROM ${schema}.cluster_runners`)
       assert.deepStrictEqual(runners, [{ address: one.address }])
     })
+  )
+
+  it.scopedLive(
+    "CU-36: a wait at another node lasts until the run of a node that leaves has ended",
+    () =>
+      Effect.gen(function* () {
+        const url = yield* database
+        const [one, two] = yield* Effect.all([servedNode(url), servedNode(url)], { concurrency: 2 })
+        const { id, turn } = yield* ranByTwo(one, two, "slowly")
+        yield* two.process.signal("SIGTERM")
+        yield* two.process.until("stderr", (text) => text.includes("stopping: SIGTERM"))
+        // The shard is here from now on.
+        yield* Effect.repeat(one.get("/nodes"), {
+          until: (report) => JSON.stringify(report).includes(`"leaving":true`)
+        })
+        const waits = yield* Effect.fork(one.get(`/sessions/${id}/wait`))
+        yield* one.get(`/sessions/${id}`)
+        yield* answers(turn, "At last.")
+        assert.include(JSON.stringify(yield* Fiber.join(waits)), `"state":"completed"`)
+      }),
+    60_000
   )
 
   it.scopedLive(

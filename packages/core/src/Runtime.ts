@@ -220,8 +220,11 @@ const locationLayer = (options: AnyOptions) =>
 const placed = <E, R>(
   { placement }: AnyOptions,
   here: Layer.Layer<SessionExecution.SessionExecution, E, R>
-): Layer.Layer<SessionExecution.SessionExecution, E | SessionExecution.PlacementFailed, R | Store.Services> =>
-  placement === undefined ? here : Layer.provide(placement.execution, here)
+): Layer.Layer<
+  SessionExecution.SessionExecution,
+  E | SessionExecution.PlacementFailed,
+  R | SessionOwner | Store.Services
+> => (placement === undefined ? here : Layer.provide(placement.execution, here))
 
 /** Limits the depth to the depth of the deepest family. */
 const taskDepth = ({ taskDepth: depth = 3 }: AnyOptions) => Math.max(0, Math.min(Math.trunc(depth), deepestFamily))
