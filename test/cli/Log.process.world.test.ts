@@ -4,6 +4,8 @@ import { Effect, Queue, type Scope } from "effect"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { createServer, type IncomingHttpHeaders } from "node:http"
 import { join } from "node:path"
+import { database, servedNode } from "../cluster/support/ServedNode.ts"
+import { lacks } from "../support/Parts.ts"
 import { waitingFor } from "../support/Waiting.ts"
 import { build } from "./support/Bundle.ts"
 import { ask } from "./support/Client.ts"
@@ -210,6 +212,21 @@ describe("export over OTLP", () => {
       )
       assert.include(text, "[secret]")
       assert.notInclude(text, secret)
+    })
+  )
+
+  it.scopedLive.skipIf(lacks("postgres"))("HT-797: what a node exports has its address", () =>
+    Effect.gen(function* () {
+      const { taken, url } = yield* collector
+      const node = yield* servedNode(yield* database, [], {
+        OTEL_EXPORTER_OTLP_ENDPOINT: url,
+        OTEL_EXPORTER_OTLP_PROTOCOL: "http/json"
+      })
+      yield* node.process.signal("SIGTERM")
+      yield* node.process.ended
+      for (const { text } of yield* waitingFor("an export")(Queue.takeBetween(taken, 1, 100))) {
+        assert.include(text, `{"key":"service.instance.id","value":{"stringValue":"${node.address}"}}`)
+      }
     })
   )
 

@@ -1,11 +1,12 @@
 /** Method: two `daybook serve --node` over one PostgreSQL; who runs a session is seen at the model that is asked. */
 import { assert, beforeAll, it } from "@effect/vitest"
-import { Effect, Predicate, Schema } from "effect"
+import { Effect, Fiber, Predicate, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe } from "vitest"
 import { session } from "../support/Logs.ts"
 import { lacks } from "../support/Parts.ts"
+import { query } from "../support/Postgres.ts"
 import { build } from "../cli/support/Bundle.ts"
 import type { Exchange } from "../cli/support/ModelServer.ts"
 import { place } from "../cli/support/Process.ts"
@@ -145,6 +146,42 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
         assert.strictEqual((yield* two.process.ended).code, 0)
         assert.strictEqual(readFileSync(join(one.here.cwd, "trace.txt"), "utf8"), "one\ntwo\nthree\n")
         assert.isBelow(yield* pauseAfter(one, id, "two"), 1_000)
+      }),
+    60_000
+  )
+
+  it.scopedLive("CU-28: a node that ends with nothing to do is gone for the others when its process ends", () =>
+    Effect.gen(function* () {
+      const url = yield* database
+      const [one, two] = yield* Effect.all([servedNode(url), servedNode(url)], { concurrency: 2 })
+      const { frames, turn } = yield* ranByTwo(one, two, "hi")
+      yield* answers(turn, "Hello.")
+      assert.strictEqual(yield* heardFrame(frames, "an outcome", outcomeOf), "completed")
+      yield* two.process.signal("SIGTERM")
+      assert.strictEqual((yield* two.process.ended).code, 0)
+      const schema = new URL(url).searchParams.get("schema")
+      const runners = yield* query(url, `SELECT address FROM ${schema}.cluster_runners`)
+      assert.deepStrictEqual(runners, [{ address: one.address }])
+    })
+  )
+
+  it.scopedLive(
+    "CU-36: a wait at another node lasts until the run of a node that leaves has ended",
+    () =>
+      Effect.gen(function* () {
+        const url = yield* database
+        const [one, two] = yield* Effect.all([servedNode(url), servedNode(url)], { concurrency: 2 })
+        const { id, turn } = yield* ranByTwo(one, two, "slowly")
+        yield* two.process.signal("SIGTERM")
+        yield* two.process.until("stderr", (text) => text.includes("stopping: SIGTERM"))
+        // The shard is here from now on.
+        yield* Effect.repeat(one.get("/nodes"), {
+          until: (report) => JSON.stringify(report).includes(`"leaving":true`)
+        })
+        const waits = yield* Effect.fork(one.get(`/sessions/${id}/wait`))
+        yield* one.get(`/sessions/${id}`)
+        yield* answers(turn, "At last.")
+        assert.include(JSON.stringify(yield* Fiber.join(waits)), `"state":"completed"`)
       }),
     60_000
   )

@@ -9,6 +9,7 @@ import { SessionExecution } from "@daybook/core/session/SessionExecution"
 import { InitializationBlocked, RunInterrupted } from "@daybook/core/domain/RunFailure"
 import type { Placement } from "@daybook/core/Runtime"
 import * as Workspaces from "@daybook/core/workspace/Workspaces"
+import { SessionOwner } from "@daybook/log/coordination/SessionOwner"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import type { LiveEvent } from "@daybook/log/events/SessionEvents"
@@ -60,9 +61,28 @@ const saysEvery = "2 seconds"
 /** Sessions that are settled at a time: it can take a lease's time to find out whether an owner is alive. */
 const settledAtOnce = 16
 
+/** How often a wait looks whether another process still works on the session. */
+const waitAgain = "250 millis"
+
+/** Waits here, also for a run of a node that left its shards and still works on it. */
+const makeSettled = Effect.gen(function* () {
+  const [local, owners, store] = [yield* SessionExecution, yield* SessionOwner, yield* SessionStore]
+  const runsElsewhere = Effect.fnUntraced(function* (sessionID: SessionID) {
+    const { activity } = yield* store.get(sessionID)
+    return activity?.state === "running" && (yield* owners.isOwned(sessionID))
+  })
+  const settled = (sessionID: SessionID): Effect.Effect<void> =>
+    local.settled(sessionID).pipe(
+      Effect.zipRight(Effect.orElseSucceed(runsElsewhere(sessionID), () => false)),
+      Effect.flatMap((runs) => (runs ? Effect.delay(settled(sessionID), waitAgain) : Effect.void))
+    )
+  return settled
+})
+
 const entity = Engine.Session.toLayer(
   Effect.gen(function* () {
     const local = yield* SessionExecution
+    const settled = yield* makeSettled
     const log = yield* EventLog
     const { entityId } = yield* Entity.CurrentAddress
     const sessionID = yield* Effect.orDie(Schema.decodeUnknown(SessionID)(Engine.entityOf(entityId).sessionID))
@@ -72,7 +92,7 @@ const entity = Engine.Session.toLayer(
     return {
       Wake: () => local.wake(sessionID),
       // The wake that went before may come after.
-      Settled: () => Effect.zipRight(local.wake(sessionID), local.settled(sessionID)),
+      Settled: () => Effect.zipRight(local.wake(sessionID), settled(sessionID)),
       Resume: () => local.resume(sessionID),
       // A reader that fell behind begins again.
       Live: () => Stream.catchAll(Stream.unwrapScoped(live), () => Stream.empty)
@@ -85,7 +105,7 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
   const { sweepEvery = "2 seconds", workspaces = {} } = settings
   const local = yield* SessionExecution
   const [inbox, log, store] = [yield* Inbox, yield* EventLog, yield* SessionStore]
-  const nodes = yield* NodeStore
+  const [nodes, settled] = [yield* NodeStore, yield* makeSettled]
   const address = `${settings.host}:${settings.port}`
   const scope = yield* Effect.scope
   const fork = Effect.forkIn(scope)
@@ -179,14 +199,20 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
         )
       ),
     settled: (sessionID) =>
-      Effect.zipRight(local.settled(sessionID), lost(placed(sessionID, Effect.void, (id) => remote(id).Settled()))),
+      Effect.zipRight(
+        local.settled(sessionID),
+        lost(placed(sessionID, settled(sessionID), (id) => remote(id).Settled()))
+      ),
     takeUp: (goOn) => local.takeUp((sessionID) => lost(placed(sessionID, goOn(sessionID), () => Effect.void))),
     leave: (atMost) =>
       Effect.suspend(() => {
         leaving = true
         return Effect.zipRight(
           local.leave(atMost),
-          Effect.asVoid(fork(Effect.zipRight(Scope.close(engine, Exit.void), Effect.ignoreLogged(say))))
+          // The process may end at once, but not before the others know that it left.
+          Effect.asVoid(
+            fork(Effect.uninterruptible(Effect.zipRight(Scope.close(engine, Exit.void), Effect.ignoreLogged(say))))
+          )
         )
       })
   })

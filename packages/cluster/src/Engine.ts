@@ -65,7 +65,7 @@ const timings: Partial<ShardingConfig.ShardingConfig["Type"]> = {
   shardsPerGroup: 100,
   shardLockDisableAdvisory: true,
   shardLockRefreshInterval: Duration.seconds(2),
-  shardLockExpiration: Duration.seconds(9),
+  shardLockExpiration: Duration.seconds(6),
   refreshAssignmentsInterval: Duration.millis(250),
   runnerHealthCheckInterval: Duration.seconds(2),
   entityMessagePollInterval: Duration.seconds(1),
@@ -91,11 +91,17 @@ const runnerStorage = (address: RunnerAddress.RunnerAddress, groups: ReadonlyArr
       if (before !== undefined && before[0].groups.join() !== groups.join()) {
         yield* Effect.zipRight(storage.unregister(address), Effect.sleep(forgotten))
       }
-      return {
+      // They use one connection, which takes one statement at a time.
+      const one = Effect.unsafeMakeSemaphore(1).withPermits(1)
+      const releaseAll: typeof storage.releaseAll = (node) => one(storage.releaseAll(node))
+      return RunnerStorage.RunnerStorage.of({
         ...storage,
-        unregister: (left: RunnerAddress.RunnerAddress) =>
-          Effect.zipRight(Effect.ignore(storage.releaseAll(left)), storage.unregister(left))
-      }
+        acquire: (node, shards) => one(storage.acquire(node, shards)),
+        refresh: (node, shards) => one(storage.refresh(node, shards)),
+        release: (node, shard) => one(storage.release(node, shard)),
+        releaseAll,
+        unregister: (node) => Effect.zipRight(Effect.ignore(releaseAll(node)), storage.unregister(node))
+      })
     })
   ).pipe(Layer.provide(Layer.retry(SqlRunnerStorage.layer, together)))
 

@@ -219,8 +219,11 @@ const locationLayer = (options: AnyOptions) =>
 const placed = <E, R>(
   { placement }: AnyOptions,
   here: Layer.Layer<SessionExecution.SessionExecution, E, R>
-): Layer.Layer<SessionExecution.SessionExecution, E | SessionExecution.PlacementFailed, R | Store.Services> =>
-  placement === undefined ? here : Layer.provide(placement.execution, here)
+): Layer.Layer<
+  SessionExecution.SessionExecution,
+  E | SessionExecution.PlacementFailed,
+  R | SessionOwner | Store.Services
+> => (placement === undefined ? here : Layer.provide(placement.execution, here))
 
 const taskDepth = ({ taskDepth: depth = 3 }: AnyOptions) => Math.max(0, Math.min(Math.trunc(depth), deepestFamily))
 

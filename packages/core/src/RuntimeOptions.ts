@@ -1,6 +1,7 @@
 /** The options of the runtime. Spec: specs/architecture.md. */
 import type { Layer } from "effect"
 import type { Budget, Price } from "@daybook/log/domain/Values"
+import type { SessionOwner } from "@daybook/log/coordination/SessionOwner"
 import type { Projector } from "@daybook/log/log/Appends"
 import type { EventLog } from "@daybook/log/log/EventLog"
 import type { Elsewhere, Services } from "@daybook/log/Store"
@@ -21,7 +22,7 @@ import type * as LocationFiles from "./workspace/LocationFiles.ts"
 /** Decides where sessions run. */
 export interface Placement {
   /** Sends a session's work to its place, given the execution of this process. */
-  readonly execution: Layer.Layer<SessionExecution, PlacementFailed, SessionExecution | Services>
+  readonly execution: Layer.Layer<SessionExecution, PlacementFailed, SessionExecution | SessionOwner | Services>
   /** The folders of the workspaces that this process has, by name. */
   readonly workspaces: Readonly<Record<string, string>>
 }

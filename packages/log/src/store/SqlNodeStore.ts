@@ -10,7 +10,7 @@ import { NodeStore } from "./NodeStore.ts"
 const together = Schedule.intersect(Schedule.recurs(10), Schedule.spaced("100 millis"))
 
 /** Seconds without a word after which a node counts as gone: as long as its shards' leases. */
-const silence = 9
+const silence = 6
 
 const Rows = Schema.Array(
   Schema.Struct({
