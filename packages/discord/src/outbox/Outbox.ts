@@ -4,7 +4,8 @@
  * DI-44 in specs/discord.md.
  */
 import type * as SqlError from "@effect/sql/SqlError"
-import { Array as Arr, Context, Effect, identity, Layer, Option, Schema } from "effect"
+import { Array as Arr, Context, Effect, Layer, Option, Schema } from "effect"
+import { identity } from "effect/Function"
 import type { MessageID } from "@daybook/log/domain/Identifiers"
 import type { Delivery } from "@daybook/log/domain/Values"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
