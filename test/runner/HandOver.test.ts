@@ -127,6 +127,26 @@ it.scoped("EX-823: after the limit a process waits no longer for a turn", () =>
   })
 )
 
+it.scoped("CU-54: a process that ends its work stops no run of another process, though it waits for the session", () =>
+  Effect.gen(function* () {
+    const { id, one, other, slow } = yield* midTurn
+    yield* Effect.provide(say(id, "second", { delivery: "queue" }), one)
+    const waiting = Context.get(other, SessionExecution)
+    yield* waiting.wake(id)
+    assert.deepStrictEqual(yield* waiting.active, [id])
+    yield* waiting.stop
+    // The owner finds a request to stop with its next renewal.
+    yield* TestClock.adjust("2 seconds")
+    yield* Effect.gen(function* () {
+      const model = yield* ScriptedModel
+      for (const answer of ["Done.", "And that."]) yield* model.answer(says(answer))
+      yield* slow.open
+      yield* (yield* Sessions).wait(id)
+      assert.deepStrictEqual(yield* outcomes(id), ["completed", "completed"])
+    }).pipe(Effect.provide(one))
+  })
+)
+
 it.scoped("EX-824: a session that was handed over shows as running, and nothing settles it as interrupted", () =>
   Effect.gen(function* () {
     const { handedOver, id, other } = yield* midTurn

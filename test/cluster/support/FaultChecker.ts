@@ -52,6 +52,8 @@ interface Fate {
   error: string
   answer: string
   readonly calls: Array<string>
+  /** Its events, for a reader of a failure. */
+  readonly story: Array<string>
 }
 
 /** The prompts of a session in the order in which they ran. */
@@ -60,10 +62,11 @@ const fatesOf = (events: ReadonlyArray<Stored>): ReadonlyMap<string, Fate> => {
   let current: Fate | undefined
   for (const event of events) {
     if (event.type === "session.next.prompt.promoted") {
-      current = { outcome: "open", error: "", answer: "", calls: [] }
+      current = { outcome: "open", error: "", answer: "", calls: [], story: [] }
       fates.set(textOf(event, "messageID"), current)
     }
     if (current === undefined) continue
+    current.story.push(`${event.seq} ${event.type.replace("session.next.", "")} ${String(event["created"])}`)
     if (event.type === "session.next.tool.called") current.calls.push(textOf(event, "callID"))
     if (event.type === "session.next.text.ended") current.answer = textOf(event, "text")
     if (event.type === "session.next.activity.settled") {
@@ -86,6 +89,8 @@ const same = (one: ReadonlyArray<Stored>, two: ReadonlyArray<Stored>): number | 
 
 export interface Checked {
   readonly problems: ReadonlyArray<string>
+  /** The prompts that were not answered, with their events. */
+  readonly cut: ReadonlyArray<string>
   /** Prompts by outcome. */
   readonly outcomes: Readonly<Record<string, number>>
   readonly errors: Readonly<Record<string, number>>
@@ -168,6 +173,9 @@ export const check = Effect.fnUntraced(function* (
   })
   if (feeds[0]?.length !== events) problems.push(`the feed has ${feeds[0]?.length} events, and the sessions ${events}`)
   const checked: Checked = {
+    cut: fates.flatMap(({ error, outcome, story }) =>
+      outcome === "completed" ? [] : [`${outcome} ${error}: ${story.join(", ")}`]
+    ),
     problems,
     outcomes: counted(fates.map(({ outcome }) => outcome)),
     errors: counted(fates.flatMap(({ error, outcome }) => (outcome === "completed" ? [] : [`${outcome}: ${error}`]))),

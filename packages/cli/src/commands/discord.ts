@@ -7,7 +7,7 @@ import { homedir } from "node:os"
 import { join } from "node:path"
 import { Effect, Either, Layer, Redacted } from "effect"
 import { showIssues } from "@daybook/core/definition/Yaml"
-import { Sessions } from "@daybook/core/session/Sessions"
+import { SessionExecution } from "@daybook/core/session/SessionExecution"
 import { bookLayer, check, Discord, discordLayer, readSettings, serve, type Settings } from "@daybook/discord"
 import { secretsOf } from "@daybook/log/support/Redaction"
 import type { Asks } from "@daybook/server"
@@ -108,11 +108,7 @@ const until = (bot: Parameters<typeof serve>[0], signal: Effect.Effect<void>) =>
   })
 
 /** What ran in this process ends with it. */
-const endRuns = Effect.flatMap(Sessions, (sessions) =>
-  Effect.flatMap(sessions.active, (active) =>
-    Effect.forEach(active, (id) => sessions.interrupt(id), { concurrency: 16, discard: true })
-  )
-)
+const endRuns = Effect.flatMap(SessionExecution, ({ stop }) => stop)
 
 const run = Effect.fn("Command.discord")(function* (request: FieldValues<typeof given>) {
   const token = process.env["DISCORD_TOKEN"] ?? ""

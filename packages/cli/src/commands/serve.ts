@@ -3,7 +3,6 @@ import { join, resolve } from "node:path"
 import { Duration, Effect, Struct } from "effect"
 import { canLead } from "@daybook/core/domain/Agent"
 import { SessionExecution } from "@daybook/core/session/SessionExecution"
-import { Sessions } from "@daybook/core/session/Sessions"
 import { Exporter } from "@daybook/files/Exporter"
 import { nameFrom } from "@daybook/files/layout/Layout"
 import { isName, nameRule } from "@daybook/log/domain/Address"
@@ -190,7 +189,7 @@ const openAlone = Effect.fn("Command.serve.openAlone")(function* (place: ServeSe
  */
 const until = <A, E, R>({ request }: ServeSetup, opening: Effect.Effect<A, E, R>, signal: Effect.Effect<Signal.Name>) =>
   Effect.gen(function* () {
-    const [execution, sessions] = [yield* SessionExecution, yield* Sessions]
+    const execution = yield* SessionExecution
     const stopped = Effect.tap(signal, (name) =>
       Effect.zipRight(
         Effect.logInfo(`stopping: ${name}`),
@@ -199,7 +198,7 @@ const until = <A, E, R>({ request }: ServeSetup, opening: Effect.Effect<A, E, R>
     )
     yield* Effect.raceFirst(Effect.scoped(Effect.zipRight(opening, Effect.never)), stopped)
     yield* execution.left
-    yield* Effect.forEach(yield* sessions.active, (id) => sessions.interrupt(id), { concurrency: 16, discard: true })
+    yield* execution.stop
   })
 
 /** Serves until the signal, and returns when the files say so too. */

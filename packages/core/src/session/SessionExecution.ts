@@ -75,6 +75,8 @@ export interface Service {
    * activity, ends only that one, and waiting inputs continue after it; no-op if it does not run.
    */
   readonly interrupt: (sessionID: SessionID, activityID?: ActivityID) => Effect.Effect<void, LogUnavailable>
+  /** Ends all work of this process, and waits for settlement. Work of other processes goes on (CU-54). */
+  readonly stop: Effect.Effect<void>
   /**
    * Owns the session, settles what a dead process left, and then does this. Nothing of the session runs meanwhile. Fails
    * with `SessionBusy` if it runs, here or in another process.
@@ -110,11 +112,8 @@ export interface Service {
  * import { SessionExecution } from "@daybook/core"
  * import { Effect } from "effect"
  *
- * // Stops every session that runs in this process.
- * export const stopAll = Effect.gen(function* () {
- *   const execution = yield* SessionExecution.SessionExecution
- *   yield* Effect.forEach(yield* execution.active, (id) => execution.interrupt(id), { discard: true })
- * })
+ * // The sessions that run in this process.
+ * export const running = Effect.flatMap(SessionExecution.SessionExecution, (execution) => execution.active)
  * ```
  */
 export class SessionExecution extends Context.Tag("@daybook/core/SessionExecution")<SessionExecution, Service>() {}
@@ -393,6 +392,7 @@ const make = Effect.fnUntraced(function* <R>(
       const elsewhere = yield* owners.foreign(sessionID)
       if (Option.isSome(elsewhere)) yield* owners.requestStop(sessionID, elsewhere.value, activityID)
     }),
+    stop: Effect.flatMap(coordinator.active, Effect.forEach(stops.all, { concurrency: "unbounded", discard: true })),
     leave: departure.leave,
     left: departure.left,
     takeUp: (goOn) =>
