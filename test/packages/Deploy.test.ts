@@ -32,7 +32,7 @@ describe("the files of deploy", () => {
 
     it(`CL-825: ${name} serves with options that exist`, () => {
       const known = new Set(serve.flags.map((flag) => `--${flag.name}`))
-      const options = words.filter((word) => /^--[a-z]/.test(word) && !word.startsWith("--max-semi-space-size"))
+      const options = words.filter((word) => /^--[a-z]/.test(word))
       assert.isAbove(options.length, 0)
       assert.deepStrictEqual(
         options.filter((option) => !known.has(option)),
