@@ -16,6 +16,7 @@ import { Context, Effect, Layer, Predicate, Redacted } from "effect"
 import * as Connections from "./Connections.ts"
 import * as PgEventLog from "./PgEventLog.ts"
 import { default as initial } from "./migrations/0001_initial.ts"
+import { default as nodes } from "./migrations/0002_nodes.ts"
 
 /** Which database to use. */
 export interface Settings {
@@ -28,7 +29,8 @@ export interface Settings {
 }
 
 const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlClient>> = {
-  "0001_initial": initial
+  "0001_initial": initial,
+  "0002_nodes": nodes
 }
 
 const schemaVersion = Object.keys(migrations).length

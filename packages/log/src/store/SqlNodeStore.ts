@@ -1,13 +1,10 @@
 /** Implements the nodes of a database on PostgreSQL; a file has none. Contract: `NodeStore.ts`. */
 import * as SqlClient from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
-import { Effect, Layer, Schedule, Schema } from "effect"
+import { Effect, Layer, Schema } from "effect"
 import { unavailable } from "../log/EventRow.ts"
 import { isPostgres } from "../storage/Dialect.ts"
 import { NodeStore } from "./NodeStore.ts"
-
-/** Nodes that start together make the table together, which PostgreSQL refuses to all but one. */
-const together = Schedule.intersect(Schedule.recurs(10), Schedule.spaced("100 millis"))
 
 /** Seconds without a word after which a node counts as gone: as long as its shards' leases. */
 const silence = 6
@@ -26,16 +23,8 @@ const make = Effect.map(SqlClient.SqlClient, (sql) => {
   const run = <A>(operation: string, effect: Effect.Effect<A, SqlError>) =>
     Effect.mapError(effect, unavailable(operation))
 
-  const create = sql`CREATE TABLE IF NOT EXISTS cluster_node (address text PRIMARY KEY, workspaces text NOT NULL,
-    running integer NOT NULL, leaving boolean NOT NULL, since timestamptz NOT NULL, beat timestamptz NOT NULL)`
-
-  const find = Effect.gen(function* () {
-    const [known] = yield* sql<{ readonly found: unknown }>`SELECT to_regclass('cluster_node') AS found`
-    // No process was ever a node.
-    if (known?.found === null) return []
-    return yield* sql`SELECT address, workspaces, running, (extract(epoch FROM since) * 1000)::bigint AS since,
-      leaving::text FROM cluster_node WHERE beat > now() - make_interval(secs => ${silence}) ORDER BY address`
-  })
+  const find = sql`SELECT address, workspaces, running, (extract(epoch FROM since) * 1000)::bigint AS since,
+    leaving::text FROM cluster_node WHERE beat > now() - make_interval(secs => ${silence}) ORDER BY address`
 
   return NodeStore.of({
     begin: (address, workspaces) => {
@@ -43,7 +32,7 @@ const make = Effect.map(SqlClient.SqlClient, (sql) => {
       const insert = sql`INSERT INTO cluster_node VALUES (${address}, ${names}, 0, false, now(), now())
         ON CONFLICT (address) DO UPDATE
         SET workspaces = ${names}, running = 0, leaving = false, since = now(), beat = now()`
-      return run("begin the node", Effect.asVoid(Effect.zipRight(Effect.retry(create, together), insert)))
+      return run("begin the node", Effect.asVoid(insert))
     },
     renew: ({ address, leaving, running }) =>
       run(
