@@ -199,9 +199,10 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
         )
       ),
     settled: (sessionID) =>
-      Effect.zipRight(
-        local.settled(sessionID),
-        lost(placed(sessionID, settled(sessionID), (id) => remote(id).Settled()))
+      local.settled(sessionID).pipe(
+        Effect.zipRight(lost(placed(sessionID, Effect.void, (id) => remote(id).Settled()))),
+        // A node that leaves cuts the message off, and works on.
+        Effect.zipRight(settled(sessionID))
       ),
     takeUp: (goOn) => local.takeUp((sessionID) => lost(placed(sessionID, goOn(sessionID), () => Effect.void))),
     leave: (atMost) =>
