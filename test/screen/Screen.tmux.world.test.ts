@@ -250,7 +250,7 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
       const turn = yield* model.next
       yield* turn.toolCall("call_1", "write", { path: "a.txt", content: "one\n" })
       yield* turn.finish("tool_calls")
-      yield* pane.until((screen) => screen.includes("[y]es once") && !screen.includes("─────"))
+      yield* pane.until((screen) => screen.includes("[n]o") && !screen.includes("─────"))
       const all = yield* pane.all
       assert.strictEqual(all.split("permission: edit").length, 2)
       for (const part of ["agent    build", "creates a.txt", "+ one"]) assert.include(all, part)
