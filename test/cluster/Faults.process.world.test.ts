@@ -27,7 +27,7 @@ describe.skipIf(lacks("postgres"))("nodes under faults", () => {
   )
 
   it.live(
-    "CU-52: while all nodes end with SIGTERM and begin again, one after the other, no turn is cut off",
+    "CU-52, CU-55: all nodes end with SIGTERM and begin again, one after the other, and no turn is cut off",
     () => Effect.map(problemsAfter({ end: 1 }), (problems) => assert.deepStrictEqual(problems, [])),
     240_000
   )
