@@ -16,6 +16,7 @@ beforeAll(() => void build())
 const key = "sk-test'1#=2"
 
 const standIn = `#!/bin/sh
+KEYCHAIN=$(dirname "$0")/../keychain
 echo "$@" >> "$KEYCHAIN/words"
 case "$1" in
   store) [ "$2|$3 $4 $5" = "--label=Daybook: $6|service daybook variable" ] || exit 9; cat > "$KEYCHAIN/$6" ;;
@@ -50,7 +51,6 @@ const withKeychain = Effect.gen(function* () {
   mkdirSync(keychain)
   writeFileSync(join(bin, "secret-tool"), standIn, { mode: 0o755 })
   const env = {
-    KEYCHAIN: keychain,
     PATH: `${bin}:${process.env["PATH"] ?? ""}`,
     XDG_DATA_HOME: join(here.root, "data"),
     SHELL: "/bin/sh"

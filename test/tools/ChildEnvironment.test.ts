@@ -87,7 +87,7 @@ describe("the environment of children", () => {
     })
   )
 
-  it("EN-4: five modules start processes with an environment of this module, two others with nothing of the host's but its path, one the command itself, and one the person's editor", () => {
+  it("EN-4: five modules start processes with an environment of this module, two others with nothing of the host's but its path, one the command itself, one the person's editor, and two programs of the desktop", () => {
     const packages = fileURLToPath(new URL("../../packages", import.meta.url))
     const sources = readdirSync(packages).flatMap((name) =>
       readdirSync(join(packages, name, "src"), { recursive: true, encoding: "utf8" })
@@ -100,7 +100,9 @@ describe("the environment of children", () => {
       )
     )
     assert.deepStrictEqual(starts.sort(), [
+      "cli/src/config/Keychain.ts",
       "cli/src/host/ShellHostWork.ts",
+      "cli/src/screen/Clipboard.ts",
       "cli/src/screen/HostCommand.ts",
       "cli/src/screen/Screen.ts",
       "cli/src/support/Watchdog.ts",
@@ -114,6 +116,12 @@ describe("the environment of children", () => {
     assert.include(host, 'spawn(process.execPath, [...process.execArgv, program, "shell", "host"], {')
     const command = readFileSync(join(packages, "cli/src/screen/HostCommand.ts"), "utf8")
     assert.include(command, "env: childEnvironment(process.env, bash)")
+    for (const file of ["cli/src/config/Keychain.ts", "cli/src/screen/Clipboard.ts"]) {
+      const text = readFileSync(join(packages, file), "utf8")
+      assert.deepStrictEqual([text.split("spawn(").length, text.split("env: Programs.environment()").length], [2, 2])
+    }
+    const programs = readFileSync(join(packages, "cli/src/support/Programs.ts"), "utf8")
+    assert.include(programs, "childEnvironment(process.env, desktop)")
     const screen = readFileSync(join(packages, "cli/src/screen/Screen.ts"), "utf8")
     assert.strictEqual(screen.split("spawnSync(").length, 2)
     const watchdog = readFileSync(join(packages, "cli/src/support/Watchdog.ts"), "utf8")

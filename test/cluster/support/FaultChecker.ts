@@ -115,6 +115,9 @@ const promptsOf = (client: FaultClient, events: ReadonlyArray<Stored>, lines: Re
       continue
     }
     if (fate.outcome === "open") problems.push(`${id} did not end`)
+    if (fate.outcome !== "completed" && !/process\.ended|LogUnavailable/.test(fate.error)) {
+      problems.push(`${id} was not answered: ${fate.outcome} ${fate.error}`)
+    }
     if (fate.outcome !== "completed") continue
     const wanted = Array.from({ length: callsOf(id) }, (_, step) => step)
     if (steps.join() !== wanted.join()) problems.push(`${id} completed with the calls ${steps.join()}`)

@@ -66,6 +66,9 @@ const send = (life: Life, path: string, body: unknown) =>
     })
   )
 
+/** Why a stream may end while a fault lasts: the database is away before the stream follows. */
+const isDatabaseAway = Schema.is(Schema.Struct({ _tag: Schema.Literal("LogUnavailable") }))
+
 /** What a node may answer while a fault lasts: the database is away or busy, or the node leaves. */
 const isAway = (status: number): boolean => status === 503
 
@@ -110,7 +113,7 @@ export const faultClient = Effect.fnUntraced(function* (
         if (event !== undefined) note(event)
         if (next !== undefined) cursor = next
         frames += 1
-        if (frame === "end" && reason !== "draining")
+        if (frame === "end" && reason !== "draining" && !isDatabaseAway(error))
           surprises.push(`a stream ended: ${JSON.stringify({ reason, error })}`)
       }
       try {

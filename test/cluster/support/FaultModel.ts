@@ -37,8 +37,11 @@ const Body = Schema.parseJson(
   Schema.Struct({ messages: Schema.Array(Schema.Struct({ role: Schema.String, content: Schema.Unknown })) })
 )
 
-/** The name of a prompt in its text. */
-const promptIn = (content: unknown) => /\bmsg_\w+/.exec(JSON.stringify(content))?.[0] ?? "none"
+/** The last prompt of a message: after a turn that failed, the next prompt is in one message with the one before. */
+const promptIn = (content: unknown) =>
+  JSON.stringify(content)
+    .match(/\bmsg_\w+/g)
+    ?.at(-1) ?? "none"
 
 /** How often a prompt calls the tool. */
 export const callsOf = (prompt: string): number => ((prompt.length + Number(prompt.at(-1) ?? 0)) % 2 === 0 ? 1 : 2)

@@ -215,8 +215,10 @@ export const survives = (plan: Plan) =>
     const checked = yield* Checker.check(clients, nodes, effects)
     const rebuilt = yield* Effect.exit(Effect.provide(projections, Postgres.layer({ url: database.url })))
     const surprises = [...clients, ...nodes].flatMap((each) => each.surprises)
+    const isGentle = kinds.every((kind) => kind === "end" || !plan.faults[kind])
     const problems = [
       ...checked.problems,
+      ...(isGentle ? checked.cut : []),
       ...surprises,
       ...(Exit.isFailure(rebuilt) ? [`projections: ${Cause.pretty(rebuilt.cause).slice(0, 3000)}`] : []),
       ...(Option.isNone(ended) ? ["clients still wait"] : [])
@@ -224,9 +226,8 @@ export const survives = (plan: Plan) =>
     const figures = {
       seconds: Math.round((Date.now() - began) / 1000),
       faults: plan.faults,
-      ...checked,
-      prompts: prompted(),
       requests: model.asked.length,
+      ...checked,
       problems: problems.length,
       connections: clients.reduce((sum, { connections }) => sum + connections(), 0),
       afterKill: spread(afterKills(kills, model.asked)),
@@ -235,5 +236,5 @@ export const survives = (plan: Plan) =>
     console.log(JSON.stringify(figures, undefined, 1))
     const errors = nodes.flatMap((node) => node.errors)
     if (problems.length > 0) console.log([...problems, "errors of nodes:", ...errors.slice(0, 40)].join("\n"))
-    return { problems, outcomes: checked.outcomes, figures }
+    return problems
   }).pipe(Effect.scoped)

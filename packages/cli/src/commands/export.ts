@@ -13,7 +13,7 @@ import * as Redaction from "@daybook/log/support/Redaction"
 import * as Flags from "../arguments/Flags.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { type FieldValues, verb } from "../arguments/Verb.ts"
-import { withReader, sessionWord } from "../host/Runtime.ts"
+import { withReader } from "../host/Runtime.ts"
 import * as WholeFile from "../host/WholeFile.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
@@ -168,7 +168,7 @@ const run = Effect.fn("Command.export")(function* (request: Request) {
 const formats = ["entries", "pi", "thread", "jsonl", "markdown", "html", "fixture"] as const
 
 const given = {
-  session: sessionWord,
+  session: Flags.optional("SESSION"),
   format: Flags.choice("format", formats, "what to write"),
   out: Flags.text("out", "FILE", "write to this file; - or none is stdout"),
   redact: Flags.toggle("redact", "replace secrets, and say how many"),

@@ -61,7 +61,7 @@ const patience = "60 seconds"
 const run = (path: string, { input, words }: Call): Effect.Effect<Either.Either<string, string>> =>
   Effect.async<Either.Either<string, string>>((resume) => {
     // Not the current folder, which may be a project's.
-    const child = spawn(path, words, { stdio: ["pipe", "pipe", "pipe"], cwd: homedir() })
+    const child = spawn(path, words, { stdio: ["pipe", "pipe", "pipe"], cwd: homedir(), env: Programs.environment() })
     let [output, complaint] = ["", ""]
     child.stdout.setEncoding("utf8").on("data", (part: string) => (output += part))
     child.stderr.setEncoding("utf8").on("data", (part: string) => (complaint += part))

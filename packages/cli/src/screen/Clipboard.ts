@@ -33,7 +33,11 @@ const patience = "5 seconds"
 /** The picture as PNG; empty if the program finds none. */
 const ask = (path: string, { read, words }: Reader): Effect.Effect<Buffer> =>
   Effect.async<Buffer>((resume) => {
-    const child = spawn(path, words, { stdio: ["ignore", "pipe", "ignore"], cwd: homedir() })
+    const child = spawn(path, words, {
+      stdio: ["ignore", "pipe", "ignore"],
+      cwd: homedir(),
+      env: Programs.environment()
+    })
     const parts: Array<Buffer> = []
     let size = 0
     child.stdout.on("data", (part: Buffer) => {
