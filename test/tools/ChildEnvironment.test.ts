@@ -116,12 +116,6 @@ describe("the environment of children", () => {
     assert.include(host, 'spawn(process.execPath, [...process.execArgv, program, "shell", "host"], {')
     const command = readFileSync(join(packages, "cli/src/screen/HostCommand.ts"), "utf8")
     assert.include(command, "env: childEnvironment(process.env, bash)")
-    for (const file of ["cli/src/config/Keychain.ts", "cli/src/screen/Clipboard.ts"]) {
-      const text = readFileSync(join(packages, file), "utf8")
-      assert.deepStrictEqual([text.split("spawn(").length, text.split("env: Programs.environment()").length], [2, 2])
-    }
-    const programs = readFileSync(join(packages, "cli/src/support/Programs.ts"), "utf8")
-    assert.include(programs, "childEnvironment(process.env, desktop)")
     const screen = readFileSync(join(packages, "cli/src/screen/Screen.ts"), "utf8")
     assert.strictEqual(screen.split("spawnSync(").length, 2)
     const watchdog = readFileSync(join(packages, "cli/src/support/Watchdog.ts"), "utf8")
@@ -130,5 +124,15 @@ describe("the environment of children", () => {
     const git = readFileSync(join(packages, "core/src/snapshot/Git.ts"), "utf8")
     assert.deepStrictEqual(new Set(git.match(/process\.env[^,\s;)]*/g)), new Set(['process.env["PATH"]']))
     assert.include(git, "env: { ...environment(home), ...env }")
+  })
+
+  it("EN-5: programs of the keychain and of the clipboard have the environment of this module and the desktop's addresses", () => {
+    const packages = fileURLToPath(new URL("../../packages", import.meta.url))
+    for (const file of ["cli/src/config/Keychain.ts", "cli/src/screen/Clipboard.ts"]) {
+      const text = readFileSync(join(packages, file), "utf8")
+      assert.deepStrictEqual([text.split("spawn(").length, text.split("env: Programs.environment()").length], [2, 2])
+    }
+    const programs = readFileSync(join(packages, "cli/src/support/Programs.ts"), "utf8")
+    assert.include(programs, "childEnvironment(process.env, desktop)")
   })
 })
