@@ -132,9 +132,12 @@ it.scoped("CU-54: a process that ends its work stops no run of another process, 
     const { id, one, other, slow } = yield* midTurn
     yield* Effect.provide(say(id, "second", { delivery: "queue" }), one)
     const waiting = Context.get(other, SessionExecution)
-    yield* waiting.wake(id)
-    assert.deepStrictEqual(yield* waiting.active, [id])
-    yield* waiting.stop
+    for (const sessions of [undefined, [id]]) {
+      yield* waiting.wake(id)
+      assert.deepStrictEqual(yield* waiting.active, [id])
+      yield* waiting.stop(sessions)
+      assert.deepStrictEqual(yield* waiting.active, [])
+    }
     // The owner finds a request to stop with its next renewal.
     yield* TestClock.adjust("2 seconds")
     yield* Effect.gen(function* () {

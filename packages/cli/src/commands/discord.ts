@@ -108,7 +108,7 @@ const until = (bot: Parameters<typeof serve>[0], signal: Effect.Effect<void>) =>
   })
 
 /** What ran in this process ends with it. */
-const endRuns = Effect.flatMap(SessionExecution, ({ stop }) => stop)
+const endRuns = Effect.flatMap(SessionExecution, ({ stop }) => stop())
 
 const run = Effect.fn("Command.discord")(function* (request: FieldValues<typeof given>) {
   const token = process.env["DISCORD_TOKEN"] ?? ""

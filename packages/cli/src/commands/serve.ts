@@ -198,7 +198,7 @@ const until = <A, E, R>({ request }: ServeSetup, opening: Effect.Effect<A, E, R>
     )
     yield* Effect.raceFirst(Effect.scoped(Effect.zipRight(opening, Effect.never)), stopped)
     yield* execution.left
-    yield* execution.stop
+    yield* execution.stop()
   })
 
 /** Serves until the signal, and returns when the files say so too. */

@@ -75,8 +75,8 @@ export interface Service {
    * activity, ends only that one, and waiting inputs continue after it; no-op if it does not run.
    */
   readonly interrupt: (sessionID: SessionID, activityID?: ActivityID) => Effect.Effect<void, LogUnavailable>
-  /** Ends all work of this process, and waits for settlement. Work of other processes goes on (CU-54). */
-  readonly stop: Effect.Effect<void>
+  /** Ends the work of this process, on these sessions or on all, and waits for settlement. Work of others goes on (CU-54). */
+  readonly stop: (sessions?: ReadonlyArray<SessionID>) => Effect.Effect<void>
   /**
    * Owns the session, settles what a dead process left, and then does this. Nothing of the session runs meanwhile. Fails
    * with `SessionBusy` if it runs, here or in another process.
@@ -392,7 +392,11 @@ const make = Effect.fnUntraced(function* <R>(
       const elsewhere = yield* owners.foreign(sessionID)
       if (Option.isSome(elsewhere)) yield* owners.requestStop(sessionID, elsewhere.value, activityID)
     }),
-    stop: Effect.flatMap(coordinator.active, Effect.forEach(stops.all, { concurrency: "unbounded", discard: true })),
+    stop: (sessions) =>
+      Effect.flatMap(
+        sessions === undefined ? coordinator.active : Effect.succeed(sessions),
+        Effect.forEach(stops.all, { concurrency: "unbounded", discard: true })
+      ),
     leave: departure.leave,
     left: departure.left,
     takeUp: (goOn) =>

@@ -131,15 +131,11 @@ const lastAnswers = "1 second"
 const lastWords = "5 seconds"
 
 /** Interrupts the runs of clients that are not handed over. */
-const stopRuns = ({ backend: { answers, execution, sessions }, drainer }: Drainer.DrainedBackend) =>
+const stopRuns = ({ backend: { answers, execution }, drainer }: Drainer.DrainedBackend) =>
   Effect.gen(function* () {
     yield* drainer.close
     yield* execution.left
-    const interrupt = Effect.forEach(yield* drainer.busy, (id) => Effect.ignoreLogged(sessions.interrupt(id)), {
-      concurrency: 16,
-      discard: true
-    })
-    yield* Effect.timeoutOption(Effect.interruptible(interrupt), lastRuns)
+    yield* Effect.timeoutOption(Effect.interruptible(execution.stop(yield* drainer.busy)), lastRuns)
     yield* Effect.timeoutOption(Effect.interruptible(answers.none), lastAnswers)
   })
 
