@@ -24,6 +24,7 @@ import {
   type ReplayComplete,
   SessionNotFound
 } from "@daybook/log/log/EventLog"
+import { keyOf, textOf, withText } from "@daybook/log/log/Follow"
 import {
   type ConnectionError,
   isSessionID,
@@ -247,7 +248,32 @@ const reconnecting = (giveUpAfter: Duration.DurationInput) =>
 const isItem = (frame: Frame): frame is Item =>
   frame.frame === "event" || frame.frame === "replay.complete" || frame.frame === "live"
 
-/** The items from the cursor on, over as many connections as needed, with one seam. */
+/**
+ * The deltas that a reader does not have yet: each connection begins a text that is being written with what was said of it so far.
+ */
+const makeNewDeltas = () => {
+  /** Code units of each text that the reader has, and that came over this connection. */
+  const [had, came] = [new Map<string, number>(), new Map<string, number>()]
+  return {
+    connected: () => came.clear(),
+    take: (item: Item): Option.Option<Item> => {
+      if (item.frame === "event") {
+        // The next step's texts are others.
+        if (/^session\.next\.step\.(?:ended|failed)$/.test(item.event.type)) had.clear()
+        return Option.some(item)
+      }
+      if (item.frame !== "live") return Option.some(item)
+      const [key, text] = [keyOf(item.live), textOf(item.live)]
+      const [before, known] = [came.get(key) ?? 0, had.get(key) ?? 0]
+      came.set(key, before + text.length)
+      if (before + text.length <= known) return Option.none()
+      had.set(key, before + text.length)
+      return Option.some(before >= known ? item : { ...item, live: withText(item.live, text.slice(known - before)) })
+    }
+  }
+}
+
+/** The items from the cursor on, over as many connections as needed, with one seam, and each delta once. */
 const followEvents = (
   http: HttpClient.HttpClient,
   { after, path, query }: Following,
@@ -256,6 +282,7 @@ const followEvents = (
   Stream.suspend(() => {
     let place = after
     let isPastSeam = false
+    const deltas = makeNewDeltas()
     const moved = (frames: Chunk.Chunk<Frame>) => {
       for (const frame of frames) {
         if ("cursor" in frame && frame.cursor !== undefined) place = frame.cursor
@@ -268,13 +295,15 @@ const followEvents = (
       isPastSeam = true
       return isFirst
     }
-    return Stream.suspend(() =>
-      connect(http, { path, query: place === undefined ? query : { ...query, after: place } })
-    ).pipe(
+    return Stream.suspend(() => {
+      deltas.connected()
+      return connect(http, { path, query: place === undefined ? query : { ...query, after: place } })
+    }).pipe(
       Stream.mapChunks(moved),
       Stream.retry(reconnecting(giveUpAfter)),
       Stream.filter(isItem),
-      Stream.filter(isNew)
+      Stream.filter(isNew),
+      Stream.filterMap(deltas.take)
     )
   })
 

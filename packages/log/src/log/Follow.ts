@@ -29,7 +29,8 @@ const waitingLimit = 262_144
 /** Texts that are remembered as ended: their last deltas may be heard late. */
 const rememberedEnds = 256
 
-const keyOf = (event: LiveEvent): string => {
+/** The text that a delta belongs to. */
+export const keyOf = (event: LiveEvent): string => {
   switch (event.type) {
     case "session.next.text.delta":
       return `text ${event.data.textID}`
@@ -69,11 +70,11 @@ const boundaryOf = (event: SessionEvent): string | undefined => {
   }
 }
 
-const textOf = (event: LiveEvent) =>
+export const textOf = (event: LiveEvent): string =>
   event.type === "session.next.compaction.delta" ? event.data.text : event.data.delta
 
 /** The same delta with another text. */
-const withText = (event: LiveEvent, text: string): LiveEvent => {
+export const withText = (event: LiveEvent, text: string): LiveEvent => {
   switch (event.type) {
     case "session.next.text.delta":
       return { ...event, data: { ...event.data, delta: text } }
