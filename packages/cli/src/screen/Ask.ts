@@ -9,6 +9,7 @@ import { oneLine, visible } from "../render/Plain.ts"
 import { alwaysText, questionText, questionPages } from "../terminal/PermissionPrompt.ts"
 import { answerOf, questionText as modelQuestionText } from "../terminal/QuestionPrompt.ts"
 import { fit } from "../render/LiveLines.ts"
+import type { Pending } from "./Asks.ts"
 import type { Size } from "./Draw.ts"
 import type { Theme } from "./Theme.ts"
 
@@ -225,3 +226,11 @@ export const listLines = (
     theme.style.dim(fit("Enter chooses, Esc goes back; type to search", columns))
   ]
 }
+
+/** What takes the keys in place of the editor. */
+export type Dialog =
+  | { readonly type: "permission"; readonly pending: Pending }
+  | { readonly type: "question"; readonly questions: Questions }
+
+export const subjectOf = (dialog: Dialog | undefined) =>
+  dialog?.type === "permission" ? dialog.pending : dialog?.type === "question" ? dialog.questions : undefined

@@ -1,6 +1,12 @@
-/** Runs `!COMMAND` in the folder, and keeps a bounded end of its output. Spec: SC-534 in specs/screen.md. */
-import { spawn } from "node:child_process"
-import { Effect } from "effect"
+/**
+ * Runs the person's programs: `!COMMAND` in the folder, with a bounded end of its output, and the editor.
+ * Spec: SC-534 in specs/screen.md.
+ */
+import { spawn, spawnSync } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect, Either } from "effect"
 import { childEnvironment, type EnvironmentGrants, Granted } from "@daybook/core/child/ChildEnvironment"
 
 /** Characters of output that are kept. */
@@ -41,3 +47,19 @@ const started = (command: string, directory: string, { bash }: EnvironmentGrants
       }
     })
   })
+
+/** The text as the person's editor leaves it, whose command may have options; or why it is unchanged. */
+export const edit = (text: string, without: <A>(work: () => A) => A): Either.Either<string, string> => {
+  const folder = mkdtempSync(join(tmpdir(), "daybook-"))
+  const path = join(folder, "prompt.md")
+  const program = process.env["VISUAL"] || process.env["EDITOR"] || "vi"
+  try {
+    writeFileSync(path, text, { mode: 0o600 })
+    const { status } = without(() => spawnSync("/bin/sh", ["-c", `${program} "$1"`, "sh", path], { stdio: "inherit" }))
+    return status === 0
+      ? Either.right(readFileSync(path, "utf8").replace(/\n$/, ""))
+      : Either.left(`${program} failed: the text is unchanged`)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

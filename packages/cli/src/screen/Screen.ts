@@ -6,21 +6,18 @@
  *   log, deltas ┼─> state ─┤
  *   asks ───────┘          └─> frame ─> terminal
  */
-import { spawnSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { homedir, tmpdir } from "node:os"
-import { join } from "node:path"
+import { homedir } from "node:os"
 import { matchesKey } from "@mariozechner/pi-tui/dist/keys.js"
 import { Deferred, Effect, Fiber, FiberSet, Option, Queue, Stream } from "effect"
 import type { Session } from "@daybook/log/domain/Message"
 import type { ModelRef } from "@daybook/log/domain/Values"
 import { Mcp } from "@daybook/mcp/Mcp"
 import { Remote } from "../host/Remote.ts"
-import { oneLine, visible } from "../render/Plain.ts"
+import { oneLine } from "../render/Plain.ts"
 import { fit } from "../render/LiveLines.ts"
 import { CommandEnded } from "../support/Errors.ts"
 import * as Signal from "../support/Signal.ts"
-import { Output } from "../terminal/Output.ts"
+import type { Output } from "../terminal/Output.ts"
 import * as Ask from "./Ask.ts"
 import type { Asks, Pending } from "./Asks.ts"
 import * as RunMode from "../arguments/RunMode.ts"
@@ -30,6 +27,7 @@ import * as Commands from "./Commands.ts"
 import * as Draft from "./Draft.ts"
 import * as Draw from "./Draw.ts"
 import * as Frame from "./Frame.ts"
+import * as HostCommand from "./HostCommand.ts"
 import * as Input from "./Input.ts"
 import * as Pictures from "./Pictures.ts"
 import * as ServedAsks from "./ServedAsks.ts"
@@ -37,6 +35,7 @@ import * as Talk from "./Talk.ts"
 import { themeOf } from "./Theme.ts"
 import * as Tty from "./Tty.ts"
 import type * as View from "./View.ts"
+import * as Words from "./Words.ts"
 
 export interface Options {
   readonly directory: string
@@ -65,14 +64,6 @@ interface OpenList {
   readonly load: Commands.ChoiceRequest["preview"]
   readonly done: (choice: Ask.Choice | undefined) => void
 }
-
-/** What takes the keys in place of the editor. */
-type Dialog =
-  | { readonly type: "permission"; readonly pending: Pending }
-  | { readonly type: "question"; readonly questions: Ask.Questions }
-
-const subjectOf = (dialog: Dialog | undefined) =>
-  dialog?.type === "permission" ? dialog.pending : dialog?.type === "question" ? dialog.questions : undefined
 
 /** The shortest time between two drawings, and how many times longer than a drawing took. A key does not wait. */
 const pace = { least: 80, times: 30 }
@@ -176,25 +167,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
 
   /** Runs a verb; what it writes becomes lines of the screen, together. */
   const verb = (words: ReadonlyArray<string>) =>
-    Effect.suspend(() => {
-      let text = ""
-      const add = (part: string) =>
-        Effect.sync(() => {
-          text += part
-        })
-      const line = (part: string) => add(visible(part))
-      const written = Output.of({
-        terminal: true,
-        write: line,
-        draw: (_, picture) => add(picture),
-        note: line,
-        error: line,
-        print: line,
-        complete: Effect.void
-      })
-      const show = Effect.sync(() => (text.trim() === "" ? undefined : print(text)))
-      return Effect.ensuring(Effect.provideService(options.verb(words), Output, written), show)
-    })
+    Words.gathered(options.verb(words), (text) => (text.trim() === "" ? undefined : print(text)))
 
   const leave = (code: number | undefined): Effect.Effect<void> =>
     Effect.suspend(() => {
@@ -241,7 +214,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
   /** Answers have an editor of their own: a half-written prompt stays. */
   const answers = Input.make({ theme, size, changed })
 
-  const dialogOf = (): Dialog | undefined => {
+  const dialogOf = (): Ask.Dialog | undefined => {
     const [pending] = asks.pending()
     if (pending !== undefined) return { type: "permission", pending }
     const [questions] = state.questions.values()
@@ -254,8 +227,8 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
   }
 
   /** Notices that another question is drawn: only later keys can be its answer. */
-  const drawnNow = (dialog: Dialog | undefined) => {
-    const subject = subjectOf(dialog)
+  const drawnNow = (dialog: Ask.Dialog | undefined) => {
+    const subject = Ask.subjectOf(dialog)
     if (subject === s.asked) return
     s.asked = subject
     if (subject !== undefined) tell(`${talk.title()} waits for your answer`)
@@ -266,16 +239,16 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
 
   const isReady = () => Ask.listens(s.guard, Date.now())
 
-  const takesText = (dialog: Dialog | undefined) =>
+  const takesText = (dialog: Ask.Dialog | undefined) =>
     dialog?.type === "question" || (dialog?.type === "permission" && Ask.takesText(s.mode))
 
-  const dialogLines = (dialog: Dialog, at: Draw.Size, ready: boolean) =>
+  const dialogLines = (dialog: Ask.Dialog, at: Draw.Size, ready: boolean) =>
     dialog.type === "permission"
       ? Ask.permissionLines(dialog.pending.request, s.mode, at, theme, ready)
       : Ask.questionLines(dialog.questions, at, theme, ready)
 
   /** The list, the editor, or the answer's editor. */
-  const entryOf = (dialog: Dialog | undefined, at: Draw.Size, ready: boolean): ReturnType<Input.Input["draw"]> => {
+  const entryOf = (dialog: Ask.Dialog | undefined, at: Draw.Size, ready: boolean): ReturnType<Input.Input["draw"]> => {
     const none = { row: 0, column: 0 }
     const { choosing } = s
     if (choosing !== undefined)
@@ -390,9 +363,9 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
   }
 
   /** The question that a key can answer now: it is drawn, and the keyboard was silent. */
-  const answerable = (): Dialog | undefined => {
+  const answerable = (): Ask.Dialog | undefined => {
     const dialog = dialogOf()
-    return dialog !== undefined && subjectOf(dialog) === s.asked && isReady() ? dialog : undefined
+    return dialog !== undefined && Ask.subjectOf(dialog) === s.asked && isReady() ? dialog : undefined
   }
 
   /** Notices a key that was typed for something else. */
@@ -445,7 +418,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     loadPreview()
   }
 
-  const onDialogKey = (dialog: Dialog, key: string, burst: boolean) => {
+  const onDialogKey = (dialog: Ask.Dialog, key: string, burst: boolean) => {
     const ends = matchesKey(key, "escape") || matchesKey(key, "ctrl+c")
     if (takesText(dialog) && !ends) return answers.editor.handleInput(key)
     if (dialog.type === "question") return talk.dismiss(dialog.questions)
@@ -501,22 +474,11 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
       })
     )
 
-  /** Opens the text in the person's editor, whose command may have options. */
   const editOutside = () => {
-    const folder = mkdtempSync(join(tmpdir(), "daybook-"))
-    const path = join(folder, "prompt.md")
-    const program = process.env["VISUAL"] || process.env["EDITOR"] || "vi"
-    try {
-      writeFileSync(path, input.editor.getExpandedText(), { mode: 0o600 })
-      clear()
-      const { status } = tty.without(() =>
-        spawnSync("/bin/sh", ["-c", `${program} "$1"`, "sh", path], { stdio: "inherit" })
-      )
-      if (status !== 0) return note(`${program} did not end well: the text is unchanged`, true)
-      input.editor.setText(readFileSync(path, "utf8").replace(/\n$/, ""))
-    } finally {
-      rmSync(folder, { recursive: true, force: true })
-    }
+    clear()
+    const edited = HostCommand.edit(input.editor.getExpandedText(), tty.without)
+    if (edited._tag === "Left") return note(edited.left, true)
+    input.editor.setText(edited.right)
   }
 
   const suspend = () => {
