@@ -39,6 +39,16 @@ describe("the architecture", () => {
     ])
   })
 
+  it("AR-11: a module has at most 600 lines, generated data aside", () => {
+    const longOf = (all: ReadonlyArray<{ readonly path: string; readonly text: string }>) =>
+      all.filter(({ path, text }) => path !== "models/src/CatalogData.ts" && text.trimEnd().split("\n").length > 600)
+    assert.deepStrictEqual(
+      longOf(modules).map(({ path }) => path),
+      []
+    )
+    assert.lengthOf(longOf(withModule("log/src/log/Long.ts", "//\n".repeat(601))), 1)
+  })
+
   it("AR-2: no modules import each other in a circle", () => {
     assert.deepStrictEqual(circles(modules), [])
     const circle = [

@@ -249,7 +249,7 @@ const isItem = (frame: Frame): frame is Item =>
   frame.frame === "event" || frame.frame === "replay.complete" || frame.frame === "live"
 
 /**
- * The deltas that a reader does not have yet: each connection begins a text that is being written with what was said of it so far.
+ * Leaves out what a reader has of a text. Each connection gives an open text from its beginning.
  */
 const makeNewDeltas = () => {
   /** Code units of each text that the reader has, and that came over this connection. */

@@ -126,7 +126,7 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
   /** The id under which the nodes know the session. */
   const idOf = ({ id, location }: Session) => Engine.entityID(id, location.workspaceID)
 
-  /** A node that leaves has no shards, and sends nothing: it hands over what it may run. */
+  /** A node that leaves has no shards and sends no messages. It hands over the sessions that it may run. */
   const isOwn = (session: Session) =>
     (leaving && Workspaces.isHere(workspaces, session.location)) || isHere(idOf(session))
 

@@ -1,6 +1,7 @@
 /**
  * A client of the fault harness. It prompts one session with ids of its own, repeats what was not acknowledged at another
- * node, and follows the session's events: it changes nodes at random, and goes on there by its cursor.
+ * node, and follows the session's events: it changes nodes at random, and goes on there by its cursor. Its pauses and its
+ * patience with a silent stream are those of a real client.
  */
 import { Deferred, Effect, Option, Schema } from "effect"
 import type { Dice } from "./FaultModel.ts"

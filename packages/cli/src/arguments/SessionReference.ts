@@ -5,7 +5,7 @@ import { SessionID } from "@daybook/log/domain/Identifiers"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { oneLine } from "../render/Plain.ts"
 import { sessionTable } from "../render/SessionLine.ts"
-import { NotFound, UsageError } from "../support/Errors.ts"
+import { noSessions, NotFound, UsageError } from "../support/Errors.ts"
 import * as Folder from "./Folder.ts"
 import * as Breadcrumb from "../terminal/Breadcrumb.ts"
 import * as Question from "../terminal/Question.ts"
@@ -153,7 +153,7 @@ export const resolve = Effect.fn("SessionReference.resolve")(function* (text: st
   const sessions = yield* SessionStore
   const here = yield* sessions.list({ directory, limit: 1 })
   const last = here.items[0] ?? (yield* sessions.list({ limit: 1 })).items[0]
-  return last ?? (yield* new NotFound({ message: "there are no sessions yet; daybook prompt starts one" }))
+  return last ?? (yield* noSessions())
 })
 
 /** The session for a reading verb in the current folder. */

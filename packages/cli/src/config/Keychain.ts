@@ -57,7 +57,7 @@ export const program = (): string | undefined => installed()?.program
 /** How long a person has to unlock the keychain. */
 const patience = "60 seconds"
 
-/** Runs the program; its output, or what it says of its failure. */
+/** Runs the program. Returns its output, or the reason why it failed. */
 const run = (path: string, { input, words }: Call): Effect.Effect<Either.Either<string, string>> =>
   Effect.async<Either.Either<string, string>>((resume) => {
     // Not the current folder, which may be a project's.

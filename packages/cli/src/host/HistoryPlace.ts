@@ -35,7 +35,7 @@ export const answerText = (message: Message, length: number): string =>
 
 const quoted = (text: string): string => `"${oneLine(text, 60)}"`
 
-/** The prompt and what was answered to it so far, in words. Pure. */
+/** Names a place of the history by its prompt and the answer so far. Pure. */
 export const placeText = (prompt: Message | undefined, last: Message | undefined): string => {
   const asked = prompt?.type === "user" ? quoted(prompt.text) : undefined
   if (last === undefined) return "before its first prompt"

@@ -18,7 +18,7 @@ import * as SessionReference from "../arguments/SessionReference.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { isWanted } from "../config/TelemetryOptions.ts"
 import { oneLine } from "../render/Plain.ts"
-import { needsDatabase, NotFound, UsageError } from "../support/Errors.ts"
+import { needsDatabase, noSessions, UsageError } from "../support/Errors.ts"
 import * as Watchdog from "../support/Watchdog.ts"
 import { Output } from "../terminal/Output.ts"
 import * as PlaceStore from "./PlaceStore.ts"
@@ -263,7 +263,7 @@ const whichSession = (path: string): Effect.Effect<string, UsageError> =>
     // The folders of a server are not those of this machine.
     const [items, place] = own.length > 0 ? [own, " here"] : [(yield* store.list({ limit: offeredHere })).items, ""]
     const last = own.length > 0 ? yield* SessionReference.recent(folder) : items[0]
-    if (last === undefined) return yield* new NotFound({ message: "there are no sessions yet" })
+    if (last === undefined) return yield* noSessions()
     const shown = last.title === undefined ? last.id : `"${oneLine(last.title, 48)}" (${last.id})`
     const refusal = new UsageError({
       message: `${path} which session? the last one${place} is ${shown}: daybook ${path} SESSION`

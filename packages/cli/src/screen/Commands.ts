@@ -136,7 +136,7 @@ const textAt = (sessionID: SessionID, seq: number) =>
     return data.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
   })
 
-/** Lists what was found in all sessions; the chosen one's session is shown, and the text whole. */
+/** Lists the hits of all sessions. Shows the session of the chosen hit, and its whole text. */
 const searchCommand = (desk: Desk, rest: string) =>
   Effect.gen(function* () {
     const query = rest.trim()
@@ -363,7 +363,7 @@ export const find = (line: string): { readonly command: SlashCommand; readonly r
   return command === undefined ? undefined : { command, rest }
 }
 
-/** What is here in place of commands of other agents. */
+/** Commands of other agents, each with what Daybook has in its place. */
 export const elsewhere: Readonly<Record<string, string>> = {
   clear: "/new",
   reset: "/new",

@@ -20,7 +20,7 @@ import {
   withReader
 } from "../host/Runtime.ts"
 import { oneLine } from "../render/Plain.ts"
-import { NotFound, UsageError } from "../support/Errors.ts"
+import { noSessions, NotFound, UsageError } from "../support/Errors.ts"
 import * as Asks from "./Asks.ts"
 import * as Draft from "./Draft.ts"
 import * as Plain from "./Plain.ts"
@@ -61,7 +61,7 @@ const sessionsOf = Effect.fnUntraced(function* (
 ) {
   const none = { session: undefined, offered: undefined }
   if ((yield* Remote) === undefined && !(yield* DatabasePath.exists)) {
-    return session === undefined && !goOn ? none : yield* new NotFound({ message: "there are no sessions yet" })
+    return session === undefined && !goOn ? none : yield* noSessions()
   }
   return yield* withReader(
     Effect.gen(function* () {

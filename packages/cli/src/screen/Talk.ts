@@ -177,7 +177,7 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
 
   // ---- following
 
-  /** Says in words where the history goes on: this is about to be written below what was left. */
+  /** Names the message after which the history goes on. New lines are written below the messages that were left. */
   const tellPlace = (sessionID: SessionID, leafID: MessageID | undefined) =>
     act(Effect.map(placeOf(sessionID, leafID), (place) => note(`the session goes on ${place}`)))
 

@@ -13,6 +13,9 @@ export class UsageError extends sentence<UsageError>()("UsageError") {}
 /** The command names something that does not exist. */
 export class NotFound extends sentence<NotFound>()("NotFound") {}
 
+/** A verb needs a session, and there is none. */
+export const noSessions = () => new NotFound({ message: "there are no sessions yet; daybook prompt starts one" })
+
 /** The path of the database cannot be used. */
 export class DatabaseProblem extends sentence<DatabaseProblem>()("DatabaseProblem") {}
 

@@ -56,7 +56,7 @@ export const make = Effect.fnUntraced(function* ({ changes, unlessRemoved }: Exi
   })
 
   const compact = Effect.fn("Sessions.compact")(function* (sessionID: SessionID) {
-    // What came in between is perhaps the same request.
+    // If an append came in between, the next attempt reads again: it may have been the same request.
     const messageID = yield* uncontested(requestCompaction(sessionID))
     yield* execution.wake(sessionID)
     return messageID

@@ -1,6 +1,6 @@
 /**
  * Shares calls: those with one key that come while a call is under way get the result of the next call, which begins when the
- * current one ends. So each caller gets what was true after it asked, and a hundred callers at once make two calls.
+ * current one ends. So the result is never older than the question, and a hundred callers at once make two calls.
  */
 export const sharedCalls = <A>(call: (key: string) => Promise<A>): ((key: string) => Promise<A>) => {
   const current = new Map<string, Promise<A>>()
