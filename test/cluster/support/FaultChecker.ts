@@ -26,7 +26,7 @@ const shownBy = (node: FaultNode, path: string) =>
     return eventsIn(yield* Effect.promise(() => response.text()))
   })
 
-interface Line {
+export interface Line {
   readonly call: string
   readonly prompt: string
   readonly step: number
@@ -99,7 +99,12 @@ export interface Checked {
   readonly events: number
 }
 
-const promptsOf = (client: FaultClient, events: ReadonlyArray<Stored>, lines: ReadonlyArray<Line>) => {
+/** What is wrong with the prompts of a session. */
+export const promptsOf = (
+  client: Pick<FaultClient, "acknowledged">,
+  events: ReadonlyArray<Stored>,
+  lines: ReadonlyArray<Line>
+) => {
   const problems: Array<string> = []
   const fates = fatesOf(events)
   const admitted = idsOf(events, "session.next.prompt.admitted")
