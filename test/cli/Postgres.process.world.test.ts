@@ -4,7 +4,7 @@ import { assert, beforeAll, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { describe } from "vitest"
 import { lacks } from "../support/Parts.ts"
-import { freshSchema, postgres } from "../support/Postgres.ts"
+import { freshSchema, postgres, query } from "../support/Postgres.ts"
 import * as LossyProxy from "../postgres/support/Proxy.ts"
 import { build } from "./support/Bundle.ts"
 import { type Ended, jsonLines, type Place, place } from "./support/Process.ts"
@@ -87,9 +87,31 @@ describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
       const env = { DAYBOOK_DB: database }
       yield* here.run(["prompt", "--no-run", "--session", "one", "hello"], { env })
       const looked = yield* here.run(["doctor"], { env })
-      assert.match(looked.stdout, /^ok +database +postgres:\/\/127\.0\.0\.1:\d+\/postgres is open$/m)
+      assert.match(looked.stdout, /^ok +database +postgres:\/\/127\.0\.0\.1:\d+\/postgres is sound and writable$/m)
       assert.notInclude(`${looked.stdout}${looked.stderr}`, password)
     })
+  )
+
+  it.scopedLive(
+    "CL-19, CL-175, CL-176: doctor finds a changed row and a changed event there, and rebuilds the row",
+    () =>
+      Effect.gen(function* () {
+        const [here, database] = [yield* place, yield* address]
+        const env = { DAYBOOK_DB: database }
+        yield* here.run(["prompt", "--no-run", "--session", "one", "hello"], { env })
+        const change = (statement: string) =>
+          query(database.replace("?schema=", "?options=-csearch_path%3D"), statement)
+        const doctor = (...words: ReadonlyArray<string>) => here.run(["doctor", ...words], { env })
+        yield* change("UPDATE session SET title = 'two'")
+        const unsound = yield* doctor()
+        assert.strictEqual(unsound.code, 6, unsound.stderr)
+        assert.match(unsound.stdout, /^error +ses_\w+ +session differs from its events: title; .*--rebuild/m)
+        const rebuilt = yield* doctor("--rebuild", "all")
+        assert.strictEqual(rebuilt.code, 0, rebuilt.stdout + rebuilt.stderr)
+        assert.match(rebuilt.stderr, /^rebuilt: 1 session from \d+ events$/m)
+        yield* change("UPDATE event SET created = created + 1 WHERE seq = 0")
+        assert.match((yield* doctor()).stdout, /event 0 .* cannot be read: its checksum differs/)
+      })
   )
 
   it.scopedLive("CL-802: a verb for files only is refused with what to use instead", () =>
@@ -101,8 +123,7 @@ describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
         [["restore", "copy.sqlite"], /pg_restore/],
         [["stats"], /psql/],
         [["prune", "--keep", "1d"], /daybook remove/],
-        [["search", "word"], /daybook sessions/],
-        [["doctor", "--rebuild", "all"], /cannot be rebuilt/]
+        [["search", "word"], /daybook sessions/]
       ] as const) {
         const { code, stderr } = yield* here.run(words, { env })
         assert.strictEqual(code, 2, stderr)

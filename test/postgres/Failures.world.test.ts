@@ -6,8 +6,6 @@ import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import * as Daybook from "../../packages/embedded/src/Daybook.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { OutsideClock } from "../../packages/log/src/log/SqlEventLog.ts"
-import * as Doctor from "../../packages/log/src/maintenance/Doctor.ts"
-import * as Rebuild from "../../packages/log/src/maintenance/Rebuild.ts"
 import { atOnce } from "../../packages/log/src/retention/Pace.ts"
 import * as Prune from "../../packages/log/src/retention/Prune.ts"
 import * as Search from "../../packages/log/src/search/SqlSearch.ts"
@@ -204,15 +202,13 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
     })
   )
 
-  it.scopedLive("PG-21: pruning, verifying and rebuilding are refused, and say so", () =>
+  it.scopedLive("PG-21: pruning is refused, and says so", () =>
     Effect.gen(function* () {
       const context = yield* node(yield* freshSchema)
       const id = session()
       yield* Effect.provide(begin(id), context)
       const asked = {
-        prune: Effect.provide(Prune.finish(id, { pace: atOnce }), context),
-        verify: Effect.provide(Stream.runDrain(Doctor.verify), context),
-        rebuild: Effect.provide(Rebuild.rebuild(id), context)
+        prune: Effect.provide(Prune.finish(id, { pace: atOnce }), context)
       }
       for (const [operation, effect] of Object.entries(asked)) {
         const refused = yield* Effect.flip<unknown, object, never>(effect)

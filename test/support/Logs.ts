@@ -3,6 +3,7 @@ import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Checked, checksumOf, selectEvents } from "../../packages/log/src/log/EventRow.ts"
+import { isPostgres } from "../../packages/log/src/storage/Dialect.ts"
 import { type TableName, tables } from "../../packages/log/src/projection/Tables.ts"
 
 export * from "../contracts/Samples.ts"
@@ -54,8 +55,10 @@ export const tableNames = [
 /** Every row of the log's tables, to compare before and after. */
 export const contents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  const order = (table: string) =>
+    isPostgres(sql) ? "each::text" : `1, 2${table === "session_instruction" ? "" : ", 3"}`
   const rows = yield* Effect.forEach(tableNames, (table) =>
-    sql.unsafe(`SELECT * FROM ${table} ORDER BY 1, 2${table === "session_instruction" ? "" : ", 3"}`)
+    sql.unsafe(`SELECT * FROM ${table} AS each ORDER BY ${order(table)}`)
   )
   return Object.fromEntries(tableNames.map((table, index) => [table, rows[index] ?? []]))
 })
