@@ -1,5 +1,6 @@
 /** The command on a database of PostgreSQL: real processes, and a folder for each of two machines. */
-import { existsSync, readdirSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert, beforeAll, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { describe } from "vitest"
@@ -114,6 +115,46 @@ describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
       })
   )
 
+  it.scopedLive(
+    "CL-200, CL-202, CL-205: prune shows what would go, archives and removes it, and puts it back there",
+    () =>
+      Effect.gen(function* () {
+        const [here, other, database] = [yield* place, yield* place, yield* address]
+        const env = { DAYBOOK_DB: database }
+        const asked = yield* here.run(["prompt", "--session", "fix", ...model, "What is here?"], { env })
+        assert.strictEqual(asked.code, 0, asked.stderr)
+        const events = (machine: Place) => machine.run(["events", "fix", "--json"], { env })
+        const before = yield* events(here)
+        const shown = yield* other.run(["prune", "--to", "100000"], { env })
+        assert.match(shown.stdout, /^1 session, \d+ events, .* of events; removing them frees an estimated/m)
+        assert.deepStrictEqual(yield* events(here), before)
+        const done = yield* other.run(["prune", "--to", "100000", "--archive", "old", "--yes"], { env })
+        assert.match(
+          done.stdout,
+          /^1 session, \d+ events pruned; the database went from [\d.]+ [KM]B to [\d.]+ [KM]B\narchived: /
+        )
+        assert.match(done.stderr, /PostgreSQL's vacuum frees the space for later rows/)
+        assert.strictEqual((yield* events(here)).code, 3)
+        const [archive = ""] = readdirSync(`${other.cwd}/old`)
+        const back = yield* other.run(["prune", "--restore", `old/${archive}`], { env })
+        assert.match(back.stdout, /^\d+ events of ses_\w+ are back\n$/)
+        assert.deepStrictEqual(yield* events(here), before)
+        assert.match((yield* here.run(["doctor"], { env })).stdout, /postgres is sound and writable$/m)
+      })
+  )
+
+  it.scopedLive("CL-804: a server refuses to start with a configured size", () =>
+    Effect.gen(function* () {
+      const [here, database] = [yield* place, yield* address]
+      const folder = join(here.root, ".config", "daybook")
+      mkdirSync(folder, { recursive: true })
+      writeFileSync(join(folder, "config.yaml"), "retention: { max_size: 1GB }\n")
+      const refused = yield* here.run(["serve", "--http", "127.0.0.1:0"], { env: { DAYBOOK_DB: database } })
+      assert.notStrictEqual(refused.code, 0)
+      assert.include(refused.stderr, "the option `retention.maxSize` is not supported on this database yet")
+    })
+  )
+
   it.scopedLive("CL-802: a verb for files only is refused with what to use instead", () =>
     Effect.gen(function* () {
       const [here, database] = [yield* place, yield* address]
@@ -122,15 +163,12 @@ describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
         [["backup", "copy.sqlite"], /pg_dump/],
         [["restore", "copy.sqlite"], /pg_restore/],
         [["stats"], /psql/],
-        [["prune", "--keep", "1d"], /daybook remove/],
+        [["prune", "--max-size", "1GB"], /only a file shrinks to a size: give --keep AGE or --to SEQ/],
         [["search", "word"], /daybook sessions/]
       ] as const) {
         const { code, stderr } = yield* here.run(words, { env })
         assert.strictEqual(code, 2, stderr)
-        assert.match(
-          stderr,
-          /^daybook: the database is postgres:\/\/127\.0\.0\.1:\d+\/postgres, and this needs a file: /
-        )
+        assert.match(stderr, /^daybook: the database is postgres:\/\/127\.0\.0\.1:\d+\/postgres, and /)
         assert.match(stderr, instead)
         assert.notInclude(stderr, password)
       }

@@ -7,7 +7,7 @@ import * as Daybook from "../../packages/embedded/src/Daybook.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { OutsideClock } from "../../packages/log/src/log/SqlEventLog.ts"
 import { atOnce } from "../../packages/log/src/retention/Pace.ts"
-import * as Prune from "../../packages/log/src/retention/Prune.ts"
+import * as Retention from "../../packages/log/src/retention/Retention.ts"
 import * as Search from "../../packages/log/src/search/SqlSearch.ts"
 import * as Postgres from "../../packages/postgres/src/Postgres.ts"
 import { begin, foreign, readAll, renamed, session } from "../support/Logs.ts"
@@ -192,7 +192,11 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
   it.scopedLive("PG-20: what is not supported yet is refused when the runtime is built", () =>
     Effect.gen(function* () {
       const database = Postgres.config(yield* freshSchema)
-      const asked = { search: { search: true }, projectors: { projectors: [] }, retention: { retention: { keep: 1 } } }
+      const asked = {
+        search: { search: true },
+        projectors: { projectors: [] },
+        "retention.maxSize": { retention: { maxSize: 1 } }
+      }
       for (const [name, options] of Object.entries(asked)) {
         const runtime = Daybook.layer({ database, ...options }).pipe(Layer.provide(ScriptedModel.layer()))
         const refused = yield* Effect.flip(Effect.scoped(Layer.build(runtime)))
@@ -202,13 +206,15 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
     })
   )
 
-  it.scopedLive("PG-21: pruning is refused, and says so", () =>
+  it.scopedLive("PG-21: pruning to a size is refused, and says so", () =>
     Effect.gen(function* () {
       const context = yield* node(yield* freshSchema)
       const id = session()
       yield* Effect.provide(begin(id), context)
+      const bySize = { maxSize: 1, holders: Retention.noHolders }
       const asked = {
-        prune: Effect.provide(Prune.finish(id, { pace: atOnce }), context)
+        "prune to a size": Effect.provide(Retention.run(bySize, { pace: atOnce }), context),
+        "plan a prune to a size": Effect.provide(Stream.runDrain(Retention.plan(bySize)), context)
       }
       for (const [operation, effect] of Object.entries(asked)) {
         const refused = yield* Effect.flip<unknown, object, never>(effect)

@@ -32,10 +32,15 @@ export const storeAs = Effect.fnUntraced(function* (
   const row = (yield* rowsOf(sessionID))[seq]
   if (row === undefined) return yield* Effect.dieMessage(`there is no event ${seq}`)
   const changed = { ...row, ...as } as Checked & { readonly position: number }
-  yield* sql`INSERT INTO event_type (name) VALUES (${as.type}) ON CONFLICT DO NOTHING`
+  yield* sql`INSERT INTO event_type (type, name) SELECT max(type) + 1, ${as.type} FROM event_type
+    WHERE NOT EXISTS (SELECT 1 FROM event_type WHERE name = ${as.type})`
   yield* sql`UPDATE event SET type = (SELECT type FROM event_type WHERE name = ${as.type}), data = ${changed.data},
     checksum = ${checksumOf(changed)} WHERE position = ${changed.position}`
 })
+
+/** The payload of an event with one text in place of another. */
+export const dataWith = (sql: SqlClient.SqlClient, from: string, to: string) =>
+  isPostgres(sql) ? sql`CAST(replace(CAST(data AS text), ${from}, ${to}) AS json)` : sql`replace(data, ${from}, ${to})`
 
 export const tableNames = [
   "event_sequence",
