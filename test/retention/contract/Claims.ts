@@ -1,15 +1,18 @@
 /** Deletes the events below a raised floor while a restore, a new session with the id, or another prune comes in between. */
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
+import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Scope } from "effect"
+import { Chunk, Deferred, Effect, Exit, Scope, Stream } from "effect"
 import type { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
+import * as Doctor from "../../../packages/log/src/maintenance/Doctor.ts"
 import { atOnce } from "../../../packages/log/src/retention/Pace.ts"
+import { selectSubject } from "../../../packages/log/src/retention/Plan.ts"
 import { finish, prune } from "../../../packages/log/src/retention/Prune.ts"
-import { restore } from "../../../packages/log/src/retention/Retention.ts"
+import { noHolders, restore, run } from "../../../packages/log/src/retention/Retention.ts"
 import { type LogLayer, temporaryFolder } from "../../support/Database.ts"
-import { contents, readAll, session } from "../../support/Logs.ts"
+import { contents, readAll, rowsOf, session } from "../../support/Logs.ts"
 import { begun, cutWithin } from "../../support/Pruning.ts"
 
 /** Prunes a session of more than one step, and runs the other work once, after the first step that deletes events. */
@@ -79,5 +82,31 @@ export const claims = (layer: LogLayer) => {
       yield* finish(id, { pace: atOnce })
       assert.deepStrictEqual(yield* contents, pruned)
     }).pipe(Effect.provide(layer))
+  )
+
+  it.scoped(
+    "RT-11: a prune that stops after any step leaves all or a pruned session, and the next run finishes it",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const findings = Effect.map(Stream.runCollect(Doctor.verify), Chunk.toReadonlyArray)
+        for (let [stop, isStopped] = [0, true]; isStopped; stop += 1) {
+          const id = session()
+          yield* begun(id, 14, 2)
+          const [cut, all] = [yield* cutWithin(id), yield* readAll(id)]
+          let steps = 0
+          const progress = () => Effect.suspend(() => (steps++ === stop ? Effect.interrupt : Effect.void))
+          isStopped = Exit.isFailure(yield* Effect.exit(prune(cut, { pace: atOnce, progress })))
+          const floor = (yield* selectSubject(sql, id))?.floor ?? Number.NaN
+          assert.include([-1, cut.to], floor)
+          assert.deepStrictEqual(yield* readAll(id, floor), all.slice(floor + 1))
+          assert.deepStrictEqual(yield* findings, [])
+          yield* run({ to: Number.MAX_SAFE_INTEGER, holders: noHolders }, { pace: atOnce })
+          assert.strictEqual((yield* selectSubject(sql, id))?.floor, cut.to)
+          assert.deepStrictEqual(yield* rowsOf(id), [])
+          assert.deepStrictEqual(yield* sql`SELECT session_id FROM session_floor WHERE claim IS NOT NULL`, [])
+          assert.deepStrictEqual(yield* findings, [])
+        }
+      }).pipe(Effect.provide(layer))
   )
 }

@@ -145,7 +145,7 @@ export const pruning = (layer: LogLayer) => {
       yield* pruned(id)
       yield* sql`INSERT INTO session_part SELECT * FROM part_before`
       yield* sql`UPDATE session_floor SET claim = 'dead' WHERE session_id = ${id}`
-      yield* Retention.run({ maxSize: 2 ** 40, holders: Retention.noHolders }, { pace: atOnce })
+      yield* Retention.run({ to: -1, holders: Retention.noHolders }, { pace: atOnce })
       assert.deepStrictEqual(yield* partRows(id), [])
       assert.deepStrictEqual(yield* sql`SELECT claim FROM session_floor`, [{ claim: null }])
     }).pipe(Effect.provide(memory))
