@@ -1,10 +1,12 @@
 /** Where a session may be cut, how far, and what holds the floor back. Spec: specs/log.md. */
+import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Stream, TestClock } from "effect"
 import { draft } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import * as Plan from "../../../packages/log/src/retention/Plan.ts"
 import * as Retention from "../../../packages/log/src/retention/Retention.ts"
+import { isPostgres } from "../../../packages/log/src/storage/Dialect.ts"
 import type { LogLayer } from "../../support/Database.ts"
 import { admitted, begin, call, created, message, readAll, session, step, storeAs } from "../../support/Logs.ts"
 import { begun, cutWithin, fill, turns } from "../../support/Pruning.ts"
@@ -122,7 +124,14 @@ export const planning = (layer: LogLayer) => {
       const log = yield* EventLog
       const events = yield* readAll(id)
       const cuts = yield* Stream.runCollect(Retention.plan({ holders: () => Effect.succeed([]) }))
-      const bytes = events.reduce((sum, { data }) => sum + Buffer.byteLength(JSON.stringify(data)), 0)
+      const payloads = events.reduce((sum, { data }) => sum + Buffer.byteLength(JSON.stringify(data)), 0)
+      const sql = yield* SqlClient.SqlClient
+      // PostgreSQL counts what it stores (PG-44): short payloads as they are, each with a length before it.
+      const lengths = isPostgres(sql)
+        ? yield* sql<{ readonly bytes: number }>`SELECT sum(pg_column_size(data) - octet_length(data::text)) AS bytes
+            FROM event WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${id})`
+        : [{ bytes: 0 }]
+      const bytes = payloads + (lengths[0]?.bytes ?? 0)
       assert.deepStrictEqual(
         [...cuts].map(({ bytes, events, sessionID }) => ({ bytes, events, sessionID })),
         [{ bytes, events: events.length, sessionID: id }]

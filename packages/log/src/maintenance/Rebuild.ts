@@ -215,7 +215,7 @@ const step = (sql: Sql, fold: Fold.Fold, rebuilding: Rebuilding, place: Place) =
 }
 
 const rebuildSession = Effect.fnUntraced(function* (sql: Sql, fold: Fold.Fold, sessionID: SessionID) {
-  const rebuilding = yield* folded(sql, fold, sessionID)
+  const rebuilding = yield* retryBusy(folded(sql, fold, sessionID))
   const events = rebuilding.cursor - rebuilding.head.floor
   // What was appended during the fold is not folded within a step.
   yield* foldTo(sql, fold, rebuilding, (yield* selectHead(sql, sessionID, false)).seq)
@@ -225,7 +225,7 @@ const rebuildSession = Effect.fnUntraced(function* (sql: Sql, fold: Fold.Fold, s
 })
 
 const one = (sql: Sql, fold: Fold.Fold, sessionID: SessionID): Effect.Effect<Rebuilt, RebuildError> =>
-  Effect.mapError(retryBusy(rebuildSession(sql, fold, sessionID)), (error) =>
+  Effect.mapError(rebuildSession(sql, fold, sessionID), (error) =>
     error instanceof SqlError.SqlError ? unavailable("rebuild")(error) : error
   )
 

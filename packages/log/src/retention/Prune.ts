@@ -18,7 +18,7 @@ import { EventUnreadable } from "../log/EventLog.ts"
 import * as EventRow from "../log/EventRow.ts"
 import { ofSession, selectCheckedPage, selectIdentity, sessionKey, toEvent, unavailable } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
-import { bytesOf, forUpdate } from "../storage/Dialect.ts"
+import { forUpdate, storedBytesOf } from "../storage/Dialect.ts"
 import { immediately, retryBusy } from "../storage/Transaction.ts"
 import * as Archive from "./Archive.ts"
 import { StoredEvent } from "./Archive.ts"
@@ -290,7 +290,7 @@ const inSteps = Effect.fnUntraced(function* (
 
 /** One step of deleting the events at or below the floor, oldest first. */
 const deleteBelow = Effect.fnUntraced(function* (sql: Sql, sessionID: SessionID, floor: number) {
-  const rows = yield* sql<Sized>`SELECT e.seq, ${sql.literal(bytesOf(sql, "e.data"))} AS bytes FROM event e
+  const rows = yield* sql<Sized>`SELECT e.seq, ${storedBytesOf(sql, "e.data")} AS bytes FROM event e
     WHERE ${ofSession(sql, sessionID)} AND e.seq <= ${floor} ORDER BY e.seq LIMIT ${stepEvents}`
   const end = stepEnd(rows)
   if (end === undefined) return 0

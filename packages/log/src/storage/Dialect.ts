@@ -76,6 +76,10 @@ export const indexedBy = (sql: Sql, index: string): Statement.Fragment => either
 
 export const bytesOf = (sql: Sql, column: string) => `octet_length(${isPostgres(sql) ? `${column}::text` : column})`
 
+/** The bytes of a column as it is stored, without reading a long value. PostgreSQL may have compressed the value. */
+export const storedBytesOf = (sql: Sql, column: string): Statement.Fragment =>
+  either(sql, `pg_column_size(${column})`, `octet_length(${column})`)
+
 /** Lets no other transaction append or remove until this one ends. SQLite's write transactions are alone. */
 export const lockLog = (sql: Sql) => (isPostgres(sql) ? sql`SELECT 1 FROM log_head FOR UPDATE` : Effect.void)
 
