@@ -41,21 +41,31 @@ export const numbers = (sql: Sql, values: ReadonlyArray<number>): Statement.Frag
     : sql`json_each(${array}) AS j`
 }
 
-/** As PostgreSQL stores a text: half of a surrogate pair is no character in UTF-8, and U+0000 none of the database. */
-const storable = (_: string, value: unknown): unknown =>
-  typeof value === "string" ? Buffer.from(value).toString().replaceAll("\0", "\uFFFD") : value
+/** JSON of texts as the database stores them: UTF-8 has no half of a surrogate pair, and PostgreSQL no U+0000. */
+const jsonOf = (sql: Sql, values: ReadonlyArray<unknown>): string => {
+  const isNarrow = isPostgres(sql)
+  return JSON.stringify(values, (_, value: unknown) => {
+    if (typeof value !== "string") return value
+    const text = Buffer.from(value).toString()
+    return isNarrow ? text.replaceAll("\0", "\uFFFD") : text
+  })
+}
 
 /** `numbers` of texts. */
-export const texts = (sql: Sql, values: ReadonlyArray<string>): Statement.Fragment =>
-  isPostgres(sql)
-    ? sql`json_array_elements_text(CAST(${JSON.stringify(values, storable)} AS json)) AS j (value)`
-    : sql`json_each(${JSON.stringify(values)}) AS j`
+export const texts = (sql: Sql, values: ReadonlyArray<string>): Statement.Fragment => {
+  const array = jsonOf(sql, values)
+  return isPostgres(sql)
+    ? sql`json_array_elements_text(CAST(${array} AS json)) AS j (value)`
+    : sql`json_each(${array}) AS j`
+}
 
-/** Rows of texts and numbers, as a table `j`: `j.value ->> 0` is the first column, as a text, and `j.key` orders the rows. */
-export const rows = (sql: Sql, values: ReadonlyArray<ReadonlyArray<string | number | null>>): Statement.Fragment =>
-  isPostgres(sql)
-    ? sql`json_array_elements(CAST(${JSON.stringify(values, storable)} AS json)) WITH ORDINALITY AS j (value, key)`
-    : sql`json_each(${JSON.stringify(values)}) AS j`
+/** Rows of texts and numbers, as a table `j`: `j.value ->> 0` is the first column, as a text; `j.key` orders the rows. */
+export const rows = (sql: Sql, values: ReadonlyArray<ReadonlyArray<string | number | null>>): Statement.Fragment => {
+  const array = jsonOf(sql, values)
+  return isPostgres(sql)
+    ? sql`json_array_elements(CAST(${array} AS json)) WITH ORDINALITY AS j (value, key)`
+    : sql`json_each(${array}) AS j`
+}
 
 /** The ranges of a history path, as a table `r`. */
 export const ranges = (sql: Sql, path: Statement.Fragment): Statement.Fragment =>
