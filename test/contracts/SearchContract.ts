@@ -5,6 +5,7 @@ import { Effect, type Layer, TestClock } from "effect"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { Search } from "../../packages/log/src/search/Search.ts"
+import type { ReadSql } from "../../packages/log/src/storage/Database.ts"
 import { found, places, roles } from "../search/support/Searching.ts"
 import * as Pruning from "../support/Pruning.ts"
 import { admitted, call, created, message, session, step } from "./Samples.ts"
@@ -51,7 +52,7 @@ const prompted = Effect.fnUntraced(function* (text: string, at?: string) {
 })
 /** A log with its search, for each test anew. */
 export interface SearchStore<E> {
-  readonly layer: Layer.Layer<Search | EventLog | SqlClient.SqlClient, E>
+  readonly layer: Layer.Layer<Search | EventLog | SqlClient.SqlClient | ReadSql, E>
 }
 
 /** A session whose one prompt is indexed. */

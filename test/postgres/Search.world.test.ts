@@ -5,11 +5,12 @@ import { assert, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Context, Effect, Layer, TestClock } from "effect"
 import { describe } from "vitest"
+import * as Daybook from "../../packages/embedded/src/Daybook.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { verify } from "../../packages/log/src/search/Indexing.ts"
 import { Search } from "../../packages/log/src/search/Search.ts"
 import * as SqlSearch from "../../packages/log/src/search/SqlSearch.ts"
-import type * as Postgres from "../../packages/postgres/src/Postgres.ts"
+import * as Postgres from "../../packages/postgres/src/Postgres.ts"
 import { promptHistoryContract } from "../contracts/PromptHistoryContract.ts"
 import { searchContract } from "../contracts/SearchContract.ts"
 import { tracesIn } from "../log/support/Traces.ts"
@@ -18,6 +19,7 @@ import { temporaryFolder } from "../support/Database.ts"
 import { admitted, created, message, session } from "../support/Logs.ts"
 import { lacks } from "../support/Parts.ts"
 import { freshSchema, postgresLog, postgresLogAt, query, withSettlingClock } from "../support/Postgres.ts"
+import * as ScriptedModel from "../support/ScriptedModel.ts"
 
 /** A word that prefix compression cannot hide. */
 const word = "xylophonist"
@@ -140,19 +142,18 @@ describe.skipIf(lacks("postgres"))("search on PostgreSQL", () => {
     })
   )
 
-  it.scoped("SE-9: the index follows a log in PostgreSQL, also what another node stores", () =>
+  it.scoped("SE-9, PG-40: the option `search` keeps the file current, also with what another node stores", () =>
     Effect.gen(function* () {
-      const settings = yield* freshSchema
-      const searchIndex = yield* indexFile
+      const [settings, searchIndex] = [yield* freshSchema, yield* indexFile]
       yield* withSettlingClock
-      const here = yield* Layer.build(Layer.fresh(searchAt({ ...settings, searchIndex })))
-      const there = yield* Layer.build(Layer.fresh(postgresLogAt(settings)))
-      yield* Effect.provide(Layer.build(Layer.fresh(SqlSearch.layerFollowing)), Context.merge(here, Context.empty()))
+      const database = Postgres.config({ ...settings, searchIndex })
+      yield* Layer.build(Daybook.layer({ database, search: true }).pipe(Layer.provide(ScriptedModel.layer())))
+      const other = yield* Layer.build(Layer.fresh(searchAt({ ...settings, searchIndex })))
       yield* TestClock.adjust("50 millis")
-      yield* Effect.provide(said("a heron"), there)
+      yield* Effect.provide(said("a heron"), other)
       yield* TestClock.adjust("3 seconds")
-      const { items } = yield* Context.get(here, Search).search({ query: "heron" })
-      assert.strictEqual(items.length, 1)
+      const { behind, items } = yield* Context.get(other, Search).search({ query: "heron" })
+      assert.deepStrictEqual([behind, items.length], [0, 1])
     })
   )
 

@@ -9,11 +9,11 @@ import * as Migrator from "@effect/sql/Migrator"
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import { anotherBuild, DatabaseError, ReadSql } from "@daybook/log/storage/Database"
-import { IndexFile } from "@daybook/log/storage/SearchFile"
+import { IndexFile, temporaryIndex } from "@daybook/log/storage/SearchFile"
 import { immediately, reasonOf } from "@daybook/log/storage/Transaction"
 import type { LogUnavailable } from "@daybook/log/log/EventLog"
 import { type Elsewhere, layerStore, type Services } from "@daybook/log/Store"
-import { Context, Effect, identity, Layer, Predicate, Redacted } from "effect"
+import { Context, Effect, Layer, Predicate, Redacted } from "effect"
 import * as Connections from "./Connections.ts"
 import * as PgEventLog from "./PgEventLog.ts"
 import { default as initial } from "./migrations/0001_initial.ts"
@@ -124,7 +124,7 @@ const open = (given: Settings) =>
     const line = yield* Connections.line(settings)
     return Context.make(SqlClient.SqlClient, sql as SqlClient.SqlClient).pipe(
       Context.add(ReadSql, sql),
-      given.searchIndex === undefined ? identity : Context.add(IndexFile, given.searchIndex),
+      Context.add(IndexFile, given.searchIndex ?? temporaryIndex),
       Context.add(PgEventLog.Lines, { line, settings })
     )
   })

@@ -191,8 +191,9 @@ export const search = verb({
       "text is its event: daybook context SESSION --at N shows what the model was shown then, and daybook messages SESSION " +
       "--after N continues there.",
     "The first search builds an index beside the database; later ones add what is new. It holds words and no text, and " +
-      "daybook remove erases a session from it. Only the first 64 Ki characters of a text are searched. Put -- before a query " +
-      "that begins with a dash."
+      "daybook remove erases a session from it. For a database of PostgreSQL each machine has an index of its own, from " +
+      "which its next search erases removed sessions. Only the first 64 Ki characters of a text are searched. Put -- before a " +
+      "query that begins with a dash."
   ],
   given,
   examples: [

@@ -3,7 +3,7 @@
  * Spec: CL-800, CL-803 in specs/cli.md.
  */
 import { Effect, Layer } from "effect"
-import * as Database from "@daybook/log/storage/Database"
+import type * as SqlSearch from "@daybook/log/search/SqlSearch"
 import { searchPath } from "@daybook/log/storage/SearchFile"
 import * as Store from "@daybook/log/Store"
 import type { Place } from "../config/DatabasePath.ts"
@@ -32,12 +32,15 @@ export const layerReading = (place: Place) =>
 /** Connections to PostgreSQL for searches. */
 const searchConnections = 3
 
-type Searching = ReturnType<typeof Database.layerReading>
+type Searching = Layer.Layer<
+  Layer.Layer.Context<typeof SqlSearch.layer>,
+  Layer.Layer.Error<ReturnType<typeof Store.layerReading>>
+>
 
-/** The connections of a search, which needs no log and no stores. */
+/** As `layerReading`, for a search: of PostgreSQL only the connections. */
 export const layerSearching = (place: Place): Searching =>
   place._tag === "File"
-    ? Database.layerReading({ filename: place.path })
+    ? Store.layerReading({ filename: place.path })
     : Layer.unwrapEffect(
         Effect.map(
           Effect.promise(() => import("@daybook/postgres")),

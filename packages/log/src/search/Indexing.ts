@@ -259,8 +259,8 @@ const insertAll = (
 }
 
 /**
- * Stores documents and moves the position. Looks sessions up under the lock: a later removal from a file waits for it. Of
- * a session that was removed elsewhere meanwhile, the next update erases them.
+ * Stores documents and moves the position. Looks sessions up under the lock: a later removal from a file waits for it. The
+ * next update erases the documents of a session that was removed from PostgreSQL meanwhile.
  */
 const store = ({ index, log }: Places, documents: ReadonlyArray<Named>, move: Move | undefined) =>
   Effect.scoped(

@@ -38,18 +38,18 @@ export const fileOf = (sql: SqlClient.SqlClient): Effect.Effect<string, SqlError
   )
 
 /** SQLite's name of a temporary database: it moves to a nameless file when it grows, and ends with its connection. */
-const temporary = ""
+export const temporaryIndex = ""
 
 /** Where the index of a log in PostgreSQL is kept on this machine. */
 export class IndexFile extends Context.Reference<IndexFile>()("@daybook/log/IndexFile", {
-  defaultValue: () => temporary
+  defaultValue: () => temporaryIndex
 }) {}
 
 /** Where the index of a log is kept. */
 export const indexPath = (log: SqlClient.SqlClient): Effect.Effect<string, SqlError.SqlError> =>
   Dialect.isPostgres(log) ? IndexFile : Effect.map(fileOf(log), (file) => (file === "" ? ":memory:" : searchPath(file)))
 
-const isFile = (path: string): boolean => path !== ":memory:" && path !== temporary
+const isFile = (path: string): boolean => path !== ":memory:" && path !== temporaryIndex
 
 const tables = [
   // One row: the log that the index belongs to, the position up to which it is complete, and an event to compare.
