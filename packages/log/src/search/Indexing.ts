@@ -12,7 +12,7 @@ import { selectEvents, toEvent, unavailable } from "../log/EventRow.ts"
 import type * as Connection from "../storage/Connection.ts"
 import { ReadSql } from "../storage/Database.ts"
 import * as Dialect from "../storage/Dialect.ts"
-import { erase, indexPath, openExisting, reset } from "../storage/SearchFile.ts"
+import { indexPath, openExisting, reset } from "../storage/SearchFile.ts"
 import { directly, immediately, reasonOf, retryBusy } from "../storage/Transaction.ts"
 import { type Blocks, makeBlocks, selectBySeq, selectKeptParts } from "../store/Content.ts"
 import * as Metrics from "../support/Metrics.ts"
@@ -324,14 +324,15 @@ const indexKept = Effect.fnUntraced(function* (places: Places, { floor, session_
 /** What runs around each step, for pauses between them. */
 export type Paced = <A, E, R>(step: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-/** Indexes until the index has reached the end of the log. */
+/** Erases removed sessions, then indexes until the index has reached the end of the log. */
 export const update = Effect.fnUntraced(function* (
   places: Places,
+  erasing: Effect.Effect<void, SqlError.SqlError>,
   paced: Paced,
   onProgress: (progress: Progress) => Effect.Effect<void>
 ) {
   yield* settle(places)
-  yield* erase(places.log, places.index)
+  yield* erasing
   const known = new Map<string, number>()
   while (true) {
     const { position } = yield* progress(places)
@@ -363,6 +364,8 @@ const damages = (index: SqlClient.SqlClient) =>
 
 /** How many documents have no words, or no event in the log: neither stored nor kept by retention. */
 const countExtra = Effect.fnUntraced(function* ({ index, log }: Places) {
+  // The next update erases what was removed from PostgreSQL.
+  const awaited = Dialect.isPostgres(log) ? log`q.session IS NULL OR` : log``
   let [after, extra] = [-1, 0]
   while (true) {
     const rows = yield* index<Position & { readonly session: number; readonly seq: number; readonly words: number }>`
@@ -374,9 +377,9 @@ const countExtra = Effect.fnUntraced(function* ({ index, log }: Places) {
     after = last.position
     const places = rows.map(({ position, seq, session }) => [position, session, seq])
     const [known] = yield* log<{ readonly count: number }>`SELECT count(*) AS count FROM ${Dialect.rows(log, places)}
-      JOIN event_sequence q ON q.session = CAST(j.value ->> 1 AS BIGINT) AND q.session_id IS NOT NULL
-      LEFT JOIN event e ON e.position = CAST(j.value ->> 0 AS BIGINT)
-      WHERE e.position IS NOT NULL OR CAST(j.value ->> 2 AS BIGINT) <= q.floor`
+      LEFT JOIN event_sequence q ON q.session = CAST(j.value ->> 1 AS BIGINT) AND q.session_id IS NOT NULL
+      LEFT JOIN event e ON e.position = CAST(j.value ->> 0 AS BIGINT) AND e.session = q.session
+      WHERE ${awaited} e.position IS NOT NULL OR CAST(j.value ->> 2 AS BIGINT) <= q.floor`
     extra += rows.length - (known?.count ?? 0) + rows.filter(({ words }) => words === 0).length
   }
 })
@@ -409,6 +412,8 @@ const texts = (count: number) => (count === 1 ? "1 text" : `${count} texts`)
 const compare = Effect.fnUntraced(function* (places: Places) {
   const damaged = yield* damages(places.index)
   if (damaged.length > 0) return damaged.map((line) => `the search index is damaged: ${line}`)
+  // The next update builds one that does not fit the log.
+  if ((yield* progress(places)).position === 0) return []
   const [extra, missing] = [yield* countExtra(places), yield* countMissing(places)]
   return Arr.getSomes([
     extra === 0 ? Option.none() : Option.some(`the search index has ${texts(extra)} that the log has not`),

@@ -12,7 +12,7 @@ import { EventLog, type LogUnavailable } from "../log/EventLog.ts"
 import { selectEvents, toEvent, unavailable } from "../log/EventRow.ts"
 import { type DatabaseError, open, ReadSql } from "../storage/Database.ts"
 import * as Dialect from "../storage/Dialect.ts"
-import { indexPath, openIndex, reset } from "../storage/SearchFile.ts"
+import { indexPath, makeErasing, openIndex, reset } from "../storage/SearchFile.ts"
 import { directly, retryBusy } from "../storage/Transaction.ts"
 import { selectBySeq } from "../store/Content.ts"
 import { clamp } from "../support/Clamp.ts"
@@ -345,10 +345,11 @@ const make = Effect.gen(function* () {
   const writer = yield* SqlClient.SqlClient
   const index = yield* openIndex(yield* Effect.orDie(indexPath(writer)))
   const places: Connections = { log, index, shown: yield* openTable }
+  const erasing = makeErasing(log, index)
   const alone = (yield* Effect.makeSemaphore(1)).withPermits(1)
 
   const update = ({ gently = false, onProgress = () => Effect.void }: UpdateOptions = {}) =>
-    reading(Indexing.update(places, gently ? gentle : brisk, onProgress))
+    reading(Indexing.update(places, erasing, gently ? gentle : brisk, onProgress))
 
   return Search.of({
     search: (options) => withSpan("Search.search")(reading(run(places, options))),

@@ -224,11 +224,11 @@ const overwritten = (index: SqlClient.SqlClient, path: string) =>
 /**
  * Deletes the documents of removed sessions, and merges all segments, so that none of their terms is left. The removal
  * from a log in a file overwrites unused bytes (`eraseBeside`); for a log elsewhere, which other machines remove from,
- * this does.
+ * this does. Returns whether nothing is left of them.
  */
 export const erase = Effect.fnUntraced(function* (log: SqlClient.SqlClient, index: SqlClient.SqlClient) {
   const gone = yield* selectGone(log, index)
-  if (gone.length === 0) return
+  if (gone.length === 0) return true
   for (const session of gone) while (yield* deleteStep(index, session)) yield* betweenSteps
   let first = true
   while (yield* mergeStep(index, first)) {
@@ -237,11 +237,23 @@ export const erase = Effect.fnUntraced(function* (log: SqlClient.SqlClient, inde
   }
   if (Dialect.isPostgres(log)) {
     const path = yield* fileOf(index)
-    if (path !== "" && !(yield* overwritten(index, path))) return
+    if (path !== "" && !(yield* overwritten(index, path))) return false
   }
   // Last: after a kill or a reader before this, the next run merges and overwrites again.
   yield* retryBusy(index`DELETE FROM session WHERE session IN (SELECT value FROM json_each(${JSON.stringify(gone)}))`)
+  return true
 })
+
+/** `erase` for a process that updates often: to compare all sessions with the log takes long if there are many. */
+export const makeErasing = (log: SqlClient.SqlClient, index: SqlClient.SqlClient) => {
+  /** The last removal before everything was erased. */
+  let erased: number | undefined
+  return Effect.gen(function* () {
+    const [last] = yield* log<{ readonly number: number | null }>`SELECT max(number) AS number FROM session_removal`
+    const removed = last?.number ?? 0
+    if (removed !== erased && (yield* erase(log, index))) erased = removed
+  })
+}
 
 /**
  * Erases removed sessions from the index beside the log's database, if there is one. Returns whether nothing is left of
