@@ -92,6 +92,7 @@ const together = Effect.gen(function* () {
       assert.isAtMost(held.writableLength, 1_048_576)
     }
     assert.isTrue(held.writableNeedDrain)
+    yield* Opened.stalled(held)
   })
   return { idle, held, pass, fill }
 })
