@@ -28,14 +28,3 @@ export const closed = (response: ServerResponse): Effect.Effect<void> =>
     if (response.closed) resume(Effect.void)
     else response.once("close", () => resume(Effect.void))
   })
-
-/** Completes when the server waits until the response can take more. */
-export const stalled = (response: ServerResponse): Effect.Effect<void> =>
-  Effect.async((resume) => {
-    const hear = (name: string | symbol) => {
-      if (name === "drain") resume(Effect.void)
-    }
-    if (response.listenerCount("drain") > 0) return resume(Effect.void)
-    response.on("newListener", hear)
-    return Effect.sync(() => response.off("newListener", hear))
-  })
