@@ -49,7 +49,7 @@ describe.skipIf(lacks("postgres"))("search on PostgreSQL", () => {
   searchContract({ layer })
   promptHistoryContract({ layer })
 
-  it.scopedLive("PG-40: two machines find the same, each in a private file of its own, made from nothing", () =>
+  it.scopedLive("PG-50: two machines find the same, each in a private file of its own, made from nothing", () =>
     Effect.gen(function* () {
       const settings = yield* freshSchema
       const one = yield* machine(settings)
@@ -66,7 +66,7 @@ describe.skipIf(lacks("postgres"))("search on PostgreSQL", () => {
     })
   )
 
-  it.scopedLive("PG-40: without a file the index is temporary, and each process builds its own", () =>
+  it.scopedLive("PG-50: without a file the index is temporary, and each process builds its own", () =>
     Effect.gen(function* () {
       const settings = yield* freshSchema
       const open = Layer.build(Layer.fresh(searchAt(settings)))
@@ -106,7 +106,7 @@ describe.skipIf(lacks("postgres"))("search on PostgreSQL", () => {
   )
 
   it.scopedLive(
-    "PG-41: what one machine removes is in no result of another, and no byte of its index after its next update",
+    "PG-51: what one machine removes is in no result of another, and no byte of its index after its next update",
     () =>
       Effect.gen(function* () {
         const settings = yield* freshSchema
@@ -130,7 +130,7 @@ describe.skipIf(lacks("postgres"))("search on PostgreSQL", () => {
       })
   )
 
-  it.scopedLive("PG-41: while a reader of the index needs a removed session's words, each update tries again", () =>
+  it.scopedLive("PG-51: while a reader of the index needs a removed session's words, each update tries again", () =>
     Effect.gen(function* () {
       const { context, searchIndex } = yield* machine(yield* freshSchema)
       const id = yield* Effect.provide(said(`the ${word} plays`), context)
@@ -147,7 +147,7 @@ describe.skipIf(lacks("postgres"))("search on PostgreSQL", () => {
     })
   )
 
-  it.scoped("SE-9, PG-40: the option `search` keeps the file current, also with what another node stores", () =>
+  it.scoped("SE-9, PG-50: the option `search` keeps the file current, also with what another node stores", () =>
     Effect.gen(function* () {
       const [settings, searchIndex] = [yield* freshSchema, yield* indexFile]
       yield* withSettlingClock

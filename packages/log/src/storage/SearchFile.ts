@@ -1,7 +1,7 @@
 /**
  * Opens the search index: an SQLite database of its own on this machine, so that indexing never holds the log's lock. It
  * holds terms and places, no text, and can be built again from the log at any time. Removed sessions are erased from it.
- * Spec: SE-1..SE-4, SE-20..SE-22 in specs/storage.md, PG-40, PG-41 in specs/postgres.md.
+ * Spec: SE-1..SE-4, SE-20..SE-22 in specs/storage.md, PG-50, PG-51 in specs/postgres.md.
  */
 import { existsSync, realpathSync, rmSync } from "node:fs"
 import { dirname } from "node:path"
