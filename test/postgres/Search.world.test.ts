@@ -117,7 +117,9 @@ describe.skipIf(lacks("postgres"))("search on PostgreSQL", () => {
         for (const text of [`the ${word} plays`, `another ${word} plays`]) {
           const id = yield* Effect.provide(said(text), one.context)
           assert.strictEqual(yield* Effect.provide(count(word), other.context), 1)
+          assert.strictEqual(yield* Effect.provide(count(word), one.context), 1)
           yield* Context.get(one.context, EventLog).remove(id)
+          assert.deepStrictEqual(tracesIn(dirname(one.searchIndex), "ylophonist"), {})
           assert.deepStrictEqual((yield* search.search({ query: word })).items, [])
           assert.deepStrictEqual((yield* search.prompts({ words: word })).items, [])
           assert.deepStrictEqual(yield* Effect.provide(verify, other.context), [])

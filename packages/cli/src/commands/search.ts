@@ -192,7 +192,7 @@ export const search = verb({
       "--after N continues there.",
     "The first search builds an index beside the database; later ones add what is new. It holds words and no text, and " +
       "daybook remove erases a session from it. For a database of PostgreSQL each machine has an index of its own, from " +
-      "which its next search erases removed sessions. Only the first 64 Ki characters of a text are searched. Put -- before a " +
+      "which its next search erases what other machines removed. Only the first 64 Ki characters of a text are searched. Put -- before a " +
       "query that begins with a dash."
   ],
   given,

@@ -256,18 +256,18 @@ export const makeErasing = (log: SqlClient.SqlClient, index: SqlClient.SqlClient
 }
 
 /**
- * Erases removed sessions from the index beside the log's database, if there is one. Returns whether nothing is left of
- * them; false if a reader still needs the write-ahead log.
+ * Erases removed sessions from the log's index on this machine, if there is one. Returns whether nothing is left of them;
+ * false if a reader still needs the write-ahead log.
  */
 export const eraseBeside = (log: SqlClient.SqlClient): Effect.Effect<boolean, SqlError.SqlError | DatabaseError> =>
   Effect.gen(function* () {
-    const file = yield* fileOf(log)
-    if (file === "") return true
-    const path = searchPath(file)
+    const path = yield* indexPath(log)
     const index = yield* openExisting(path)
     if (Option.isNone(index)) return true
     return yield* Effect.catchIf(
-      Effect.zipRight(erase(log, index.value), overwritten(index.value, path)),
+      Effect.flatMap(erase(log, index.value), (erased) =>
+        Dialect.isPostgres(log) ? Effect.succeed(erased) : overwritten(index.value, path)
+      ),
       // A damaged index is deleted as a whole; the next update builds it again.
       (error) => reasonOf(error) === "corrupt",
       () => Effect.as(discard(path), true)
