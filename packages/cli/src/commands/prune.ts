@@ -23,7 +23,7 @@ import { Output, reporting, writeJson } from "../terminal/Output.ts"
 const chosen = ({ sessions }: Request) =>
   sessions.length === 0
     ? Effect.succeed(undefined)
-    : Effect.forEach(sessions, (text) => Effect.map(SessionReference.resolveHere(text), ({ id }) => id))
+    : Effect.forEach(sessions, (text) => Effect.map(SessionReference.exactly(text), ({ id }) => id))
 
 /** Without the roots of session files that were removed. */
 const present =
