@@ -8,7 +8,6 @@ import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { OutsideClock } from "../../packages/log/src/log/SqlEventLog.ts"
 import { atOnce } from "../../packages/log/src/retention/Pace.ts"
 import * as Retention from "../../packages/log/src/retention/Retention.ts"
-import * as Search from "../../packages/log/src/search/SqlSearch.ts"
 import * as Postgres from "../../packages/postgres/src/Postgres.ts"
 import { begin, foreign, readAll, renamed, session } from "../support/Logs.ts"
 import { lacks } from "../support/Parts.ts"
@@ -192,11 +191,7 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
   it.scopedLive("PG-20: what is not supported yet is refused when the runtime is built", () =>
     Effect.gen(function* () {
       const database = Postgres.config(yield* freshSchema)
-      const asked = {
-        search: { search: true },
-        projectors: { projectors: [] },
-        "retention.maxSize": { retention: { maxSize: 1 } }
-      }
+      const asked = { projectors: { projectors: [] }, "retention.maxSize": { retention: { maxSize: 1 } } }
       for (const [name, options] of Object.entries(asked)) {
         const runtime = Daybook.layer({ database, ...options }).pipe(Layer.provide(ScriptedModel.layer()))
         const refused = yield* Effect.flip(Effect.scoped(Layer.build(runtime)))
@@ -220,10 +215,6 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
         const refused = yield* Effect.flip<unknown, object, never>(effect)
         assert.deepInclude(refused, { _tag: "LogUnavailable", reason: "not-supported", operation })
       }
-      const searching = yield* Effect.flip(
-        Effect.scoped(Layer.build(Layer.provide(Search.layer, Layer.succeedContext(context))))
-      )
-      assert.deepInclude(searching, { _tag: "DatabaseError", reason: "not-supported" })
     })
   )
 })

@@ -13,7 +13,6 @@ import { Sessions } from "@daybook/core/session/Sessions"
 import * as Snapshots from "@daybook/core/snapshot/Snapshots"
 import * as Upkeep from "@daybook/core/snapshot/Upkeep"
 import * as Daybook from "@daybook/embedded/Daybook"
-import * as Store from "@daybook/log/Store"
 import { follower } from "@daybook/files/record/LedgerFile"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
@@ -58,10 +57,8 @@ export const database = (place: Place) =>
     Stream.provideLayer(PlaceStore.layer(place))
   )
 
-/** The faults of the search index, as warnings, because it can be rebuilt. Without an index, as on PostgreSQL, there are none. */
-export const search = (place: Place) => (place._tag === "File" ? searchFaults(place.path) : Effect.succeed([]))
-
-const searchFaults = (filename: string) =>
+/** The faults of the search index, as warnings, because it can be rebuilt. Without an index there are none. */
+export const search = (place: Place) =>
   Effect.map(verify, (found) =>
     found.map((says): Check => ({
       about: "search",
@@ -69,7 +66,7 @@ const searchFaults = (filename: string) =>
       says,
       fix: "daybook search --rebuild builds the index again from the log"
     }))
-  ).pipe(Effect.provide(Store.layer({ filename })))
+  ).pipe(Effect.provide(PlaceStore.layerSearching(place)))
 
 /** Daybook's own folders, which only their owner may read. */
 const ownFolders = (filename: string): ReadonlyArray<string> => {
