@@ -132,9 +132,8 @@ describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
         const done = yield* other.run(["prune", "--to", "100000", "--archive", "old", "--yes"], { env })
         assert.match(
           done.stdout,
-          /^1 session, \d+ events pruned; the database went from [\d.]+ [KM]B to [\d.]+ [KM]B\narchived: /
+          /^1 session, \d+ events pruned; PostgreSQL's vacuum leaves the space to later rows\narchived: /
         )
-        assert.match(done.stderr, /PostgreSQL's vacuum frees the space for later rows/)
         assert.strictEqual((yield* events(here)).code, 3)
         const [archive = ""] = readdirSync(`${other.cwd}/old`)
         const back = yield* other.run(["prune", "--restore", `old/${archive}`], { env })

@@ -113,10 +113,11 @@ const report = Effect.fnUntraced(function* ({ _tag, path }: Place, request: Requ
   const erased = Either.getOrElse(snapshots, () => 0)
   if (request.json) yield* writeJson({ ...outcome, snapshots: erased })
   else {
-    yield* output.write(
-      `${many(sessions, "session")}, ${many(events, "event")} pruned; the database went from ${sizeText(before)} to ${sizeText(after)}\n`
-    )
-    if (_tag === "Postgres" && events > 0) yield* output.note("PostgreSQL's vacuum frees the space for later rows\n")
+    const space =
+      _tag === "File"
+        ? `the database went from ${sizeText(before)} to ${sizeText(after)}`
+        : "PostgreSQL's vacuum leaves the space to later rows"
+    yield* output.write(`${many(sessions, "session")}, ${many(events, "event")} pruned; ${space}\n`)
     if (erased > 0) yield* output.write(`${many(erased, "snapshot")} of files erased\n`)
     for (const path of archives) yield* output.write(`archived: ${oneLine(path, 400)}\n`)
   }
