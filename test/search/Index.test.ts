@@ -1,5 +1,5 @@
 /** The index: kept current by several processes, rebuilt, and never older or newer than its log. */
-import { copyFileSync, existsSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { copyFileSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { assert, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Effect, Layer, Metric, TestClock } from "effect"
@@ -93,6 +93,35 @@ it.scoped(
       assert.strictEqual(refused._tag, "DatabaseError")
       assert.include(refused.message, "is not a search index of Daybook")
     })
+)
+
+it.scoped("SE-5: an index with damaged pages is built again by itself, and by a rebuild, also while it is open", () =>
+  Effect.gen(function* () {
+    const filename = yield* temporaryDatabase
+    const path = searchPath(filename)
+    const damage = () => {
+      const db = new Sqlite(path)
+      db.pragma("wal_checkpoint(TRUNCATE)")
+      db.close()
+      const whole = readFileSync(path)
+      whole.fill(0xa5, 2 * 4096, 8 * 4096)
+      writeFileSync(path, whole)
+    }
+    const first = yield* Effect.provide(Effect.zipRight(said("a heron"), places("heron")), searchAt(filename))
+    yield* Effect.gen(function* () {
+      const search = yield* Search
+      damage()
+      assert.deepStrictEqual(yield* places("heron"), first)
+      damage()
+      assert.deepStrictEqual((yield* search.search({ query: "heron" })).items, [])
+      assert.deepStrictEqual(yield* places("heron"), first)
+      damage()
+      yield* search.rebuild()
+      assert.deepStrictEqual(yield* places("heron"), first)
+    }).pipe(Effect.provide(searchAt(filename)))
+    damage()
+    assert.deepStrictEqual(yield* Effect.provide(places("heron"), searchAt(filename)), first)
+  })
 )
 
 it.scoped("SE-7: an index of another log, or of a past that a copy replaced, is emptied before it is used", () =>

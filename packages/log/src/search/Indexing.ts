@@ -362,6 +362,14 @@ const damages = (index: SqlClient.SqlClient) =>
     rows.map(([line]) => String(line)).filter((line) => line !== "ok")
   )
 
+/** Whether SQLite finds damage in the index, or cannot read it. */
+export const isDamaged = (index: SqlClient.SqlClient): Effect.Effect<boolean, SqlError.SqlError> =>
+  Effect.catchIf(
+    Effect.map(damages(index), (lines) => lines.length > 0),
+    (error) => reasonOf(error) === "corrupt",
+    () => Effect.succeed(true)
+  )
+
 /** How many documents have no words, or no event in the log: neither stored nor kept by retention. */
 const countExtra = Effect.fnUntraced(function* ({ index, log }: Places) {
   // The next update erases what was removed from PostgreSQL.

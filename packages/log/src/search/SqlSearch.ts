@@ -5,15 +5,15 @@
 import * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlClient from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
-import { Array as Arr, Clock, Duration, Effect, Either, Layer, Option, Schema } from "effect"
+import { Array as Arr, Clock, Duration, Effect, Either, Layer, Option, Schema, ScopedRef } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
 import { InvalidInput } from "../domain/InvalidInput.ts"
 import { EventLog, type LogUnavailable } from "../log/EventLog.ts"
 import { selectEvents, toEvent, unavailable } from "../log/EventRow.ts"
 import { type DatabaseError, open, ReadSql } from "../storage/Database.ts"
 import * as Dialect from "../storage/Dialect.ts"
-import { indexPath, makeErasing, openIndex, reset } from "../storage/SearchFile.ts"
-import { directly, retryBusy } from "../storage/Transaction.ts"
+import { discard, indexPath, makeErasing, openIndex, reset } from "../storage/SearchFile.ts"
+import { directly, reasonOf, retryBusy } from "../storage/Transaction.ts"
 import { selectBySeq } from "../store/Content.ts"
 import { clamp } from "../support/Clamp.ts"
 import { withSpan } from "../support/Spans.ts"
@@ -342,21 +342,52 @@ const reading = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, Failed<E>>
 
 const make = Effect.gen(function* () {
   const log = yield* ReadSql
-  const writer = yield* SqlClient.SqlClient
-  const index = yield* openIndex(yield* Effect.orDie(indexPath(writer)))
-  const places: Connections = { log, index, shown: yield* openTable }
-  const erasing = makeErasing(log, index)
+  const path = yield* Effect.orDie(indexPath(yield* SqlClient.SqlClient))
+  const shown = yield* openTable
+  const opened = Effect.map(openIndex(path), (index) => {
+    const places: Connections = { log, index, shown }
+    return { places, erasing: makeErasing(log, index) }
+  })
+  type Opened = Effect.Effect.Success<typeof opened>
+  const current = yield* ScopedRef.fromAcquire(opened)
   const alone = (yield* Effect.makeSemaphore(1)).withPermits(1)
+  const renewing = (yield* Effect.makeSemaphore(1)).withPermits(1)
+
+  /** Replaces a damaged index with an empty one, unless another fiber has done that. */
+  const renew = (damaged: Opened) =>
+    renewing(
+      Effect.flatMap(ScopedRef.get(current), (now) =>
+        now === damaged ? ScopedRef.set(current, Effect.zipRight(discard(path), opened)) : Effect.void
+      )
+    )
+
+  /** Uses the index; if it is found to be damaged, again with a new one (SE-5). A damaged log keeps its index. */
+  const using = <A, E>(use: (opened: Opened) => Effect.Effect<A, E>) =>
+    reading(
+      Effect.flatMap(ScopedRef.get(current), (found) =>
+        Effect.catchAll(use(found), (error): Effect.Effect<A, E | SqlError> => {
+          const again = Effect.zipRight(
+            Effect.mapError(renew(found), () => error),
+            Effect.flatMap(ScopedRef.get(current), use)
+          )
+          return reasonOf(error) === "corrupt"
+            ? Effect.if(Indexing.isDamaged(found.places.index), { onTrue: () => again, onFalse: () => Effect.fail(error) })
+            : Effect.fail(error)
+        })
+      )
+    )
 
   const update = ({ gently = false, onProgress = () => Effect.void }: UpdateOptions = {}) =>
-    reading(Indexing.update(places, erasing, gently ? gentle : brisk, onProgress))
+    using(({ erasing, places }) => Indexing.update(places, erasing, gently ? gentle : brisk, onProgress))
+
+  const emptied = using(({ places }) => reset(places.index))
 
   return Search.of({
-    search: (options) => withSpan("Search.search")(reading(run(places, options))),
-    prompts: (options = {}) => withSpan("Search.prompts")(reading(prompts(places, options))),
+    search: (options) => withSpan("Search.search")(using(({ places }) => run(places, options))),
+    prompts: (options = {}) => withSpan("Search.prompts")(using(({ places }) => prompts(places, options))),
     update: (options) => withSpan("Search.update")(alone(update(options))),
-    rebuild: (options) => withSpan("Search.rebuild")(alone(Effect.zipRight(reading(reset(index)), update(options)))),
-    progress: reading(Indexing.progress(places))
+    rebuild: (options) => withSpan("Search.rebuild")(alone(Effect.zipRight(emptied, update(options)))),
+    progress: using(({ places }) => Indexing.progress(places))
   })
 })
 

@@ -129,8 +129,10 @@ const unusable = (filename: string) => (error: SqlError.SqlError) =>
     details: `the search index cannot be used: ${error.cause instanceof Error ? error.cause.message : error.message}`
   })
 
+/** Deletes the files of an index. A temporary one ends with its connection. */
 export const discard = (path: string): Effect.Effect<void> =>
   Effect.sync(() => {
+    if (!isFile(path)) return
     for (const suffix of ["", "-wal", "-shm"]) rmSync(`${path}${suffix}`, { force: true })
   })
 
