@@ -177,6 +177,48 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
     })
   )
 
+  it.scopedLive("PG-10: a role that may use a schema, and make none, works there", () =>
+    Effect.gen(function* () {
+      const settings = yield* freshSchema
+      const role = `role_${settings.schema}`
+      const url = new URL(addressOf(settings))
+      const administer = (...texts: ReadonlyArray<string>) => query(addressOf(settings), ...texts)
+      yield* Effect.acquireRelease(
+        administer(`CREATE ROLE ${role} LOGIN`, `CREATE SCHEMA ${settings.schema} AUTHORIZATION ${role}`),
+        () => administer(`DROP OWNED BY ${role} CASCADE`, `DROP ROLE ${role}`)
+      )
+      url.username = role
+      const limited = { ...settings, url: url.href }
+      yield* Effect.scoped(node(limited))
+      yield* administer(
+        `ALTER SCHEMA ${settings.schema} OWNER TO CURRENT_USER`,
+        `GRANT USAGE ON SCHEMA ${settings.schema} TO ${role}`
+      )
+      const context = yield* Effect.scoped(node(limited))
+      assert.notStrictEqual(Context.get(context, EventLog).identity, "")
+    })
+  )
+
+  it.scopedLive("PG-10: a server that requires a password says so to a node that has none", () =>
+    Effect.gen(function* () {
+      const settings = yield* freshSchema
+      const role = "without_password"
+      // Written anew with a line for this role first; the file has no way to add a line.
+      yield* query(
+        addressOf(settings),
+        `DO $$ BEGIN CREATE ROLE ${role} LOGIN PASSWORD 'x'; EXCEPTION WHEN duplicate_object THEN NULL; END $$`,
+        `DO $$ BEGIN EXECUTE format('COPY (SELECT %L UNION ALL SELECT line FROM string_to_table(%L, chr(10)) line
+          WHERE line ~ ''^(local|host)'' AND line !~ %L) TO %L', 'host all ${role} 127.0.0.1/32 scram-sha-256',
+          pg_read_file(current_setting('hba_file')), '${role}', current_setting('hba_file')); END $$`,
+        "SELECT pg_reload_conf()"
+      )
+      const url = new URL(addressOf(settings))
+      url.username = role
+      const refused = yield* Effect.flip(Effect.scoped(node({ ...settings, url: url.href })))
+      assert.include(refused.message, "the server requires a password: give it in the address, or in PGPASSWORD")
+    })
+  )
+
   it.scopedLive("PG-13: a title with U+0000 is kept in its event, and shown without it", () =>
     Effect.gen(function* () {
       const context = yield* node(yield* freshSchema)

@@ -81,13 +81,19 @@ const saying = (cause: unknown): string =>
     ? cause.message
     : String(cause)
 
+/** The driver names what it misses by its place in the protocol. */
+const inWords = (said: string): string =>
+  said.includes("client password must be a string")
+    ? "the server requires a password: give it in the address, or in PGPASSWORD"
+    : said
+
 const toDatabaseError =
   ({ url }: Connections.Settings) =>
   (error: SqlError.SqlError | Migrator.MigrationError | DatabaseError): DatabaseError => {
     if (error instanceof DatabaseError) return error
     const cause = error instanceof SqlError.SqlError ? error : error.cause
     const reason = reasonOf(cause)
-    const said = saying(cause instanceof SqlError.SqlError ? cause.cause : cause)
+    const said = inWords(saying(cause instanceof SqlError.SqlError ? cause.cause : cause))
     return refuse(url, reason === "unknown" ? "cannot-open" : reason, `the database could not be opened: ${said}`)
   }
 
@@ -99,12 +105,19 @@ const migrate = (sql: SqlClient.SqlClient, { schema, url }: Connections.Settings
   immediately(sql)(
     Effect.gen(function* () {
       yield* sql.unsafe(lockText, [schema])
-      yield* sql.unsafe(`CREATE SCHEMA IF NOT EXISTS ${schema}`)
-      yield* sql.unsafe(`CREATE TABLE IF NOT EXISTS migration (
-        migration_id integer PRIMARY KEY,
-        created_at timestamptz NOT NULL DEFAULT now(),
-        name text NOT NULL
-      )`)
+      // IF NOT EXISTS requires the right to make what exists too: a role may have only the schema, or only its tables.
+      const [found] = yield* sql.unsafe<{ readonly schema: number; readonly migration: number }>(
+        "SELECT to_regnamespace($1) IS NOT NULL AS schema, to_regclass($1 || '.migration') IS NOT NULL AS migration",
+        [schema]
+      )
+      if (found?.schema !== 1) yield* sql.unsafe(`CREATE SCHEMA ${schema}`)
+      if (found?.migration !== 1) {
+        yield* sql.unsafe(`CREATE TABLE migration (
+          migration_id integer PRIMARY KEY,
+          created_at timestamptz NOT NULL DEFAULT now(),
+          name text NOT NULL
+        )`)
+      }
       const [row] = yield* sql<{ readonly latest: number | null }>`SELECT max(migration_id) AS latest FROM migration`
       const latest = row?.latest ?? 0
       if (latest > schemaVersion) return yield* refuse(url, "newer-version", anotherBuild(latest))
