@@ -44,24 +44,28 @@ it.scopedLive("CL-200: without --yes it lists what would go, and changes nothing
   })
 )
 
-it.scopedLive("CL-201: a bound is required, and malformed sizes and durations are refused", () =>
-  Effect.gen(function* () {
-    const here = yield* stored
-    const cases: ReadonlyArray<readonly [words: ReadonlyArray<string>, sentence: RegExp]> = [
-      [[], /say what may go: give --keep AGE, --max-size SIZE or --to SEQ/],
-      [["--keep", "90"], /--keep: expected a whole number and a unit/],
-      [["--keep", "3m"], /--keep: expected a whole number and a unit, h, d, w or y, for example 90d \(m could mean/],
-      [["--keep", "1.5d"], /--keep: expected a whole number/],
-      [["--max-size", "2gb"], /--max-size: expected a number and a unit/],
-      [["--to", "soon"], /--to: expected a sequence number, or compaction/],
-      [["--restore", "x", "--keep", "1d"], /--restore FILE takes nothing else/]
-    ]
-    for (const [words, sentence] of cases) {
-      const { code, stderr } = yield* here.run(["prune", ...words])
-      assert.strictEqual(code, 2, words.join(" "))
-      assert.match(stderr, sentence)
-    }
-  })
+it.scopedLive(
+  "CL-201, CL-205: a bound is required, malformed sizes and durations are refused, and options beside --restore",
+  () =>
+    Effect.gen(function* () {
+      const here = yield* stored
+      const cases: ReadonlyArray<readonly [words: ReadonlyArray<string>, sentence: RegExp]> = [
+        [[], /say what may go: give --keep AGE, --max-size SIZE or --to SEQ/],
+        [["--keep", "90"], /--keep: expected a whole number and a unit/],
+        [["--keep", "3m"], /--keep: expected a whole number and a unit, h, d, w or y, for example 90d \(m could mean/],
+        [["--keep", "1.5d"], /--keep: expected a whole number/],
+        [["--max-size", "2gb"], /--max-size: expected a number and a unit/],
+        [["--to", "soon"], /--to: expected a sequence number, or compaction/],
+        [["--restore", "x", "--keep", "1d"], /--restore FILE takes nothing else/],
+        [["--restore", "x", "--yes"], /--restore FILE takes nothing else/],
+        [["--restore", "x", "--force"], /--restore FILE takes nothing else/]
+      ]
+      for (const [words, sentence] of cases) {
+        const { code, stderr } = yield* here.run(["prune", ...words])
+        assert.strictEqual(code, 2, words.join(" "))
+        assert.match(stderr, sentence)
+      }
+    })
 )
 
 it.scopedLive("CL-202, CL-205: --yes archives and prunes; --restore puts the archives back exactly, or refuses", () =>

@@ -95,7 +95,7 @@ export const archives = (layer: LogLayer) => {
       assert.include(yield* refused(early), "was removed")
       yield* begun(id, 1)
       assert.include(yield* refused(early), "was removed")
-      assert.include(yield* refused(join(folder, "none")), "ENOENT")
+      assert.include(yield* refused(join(folder, "none")), "there is no such file")
     }).pipe(Effect.provide(layer))
   )
 
@@ -110,7 +110,8 @@ export const archives = (layer: LogLayer) => {
       const lines = text.split("\n")
       const damages: ReadonlyArray<readonly [name: string, bytes: Uint8Array]> = [
         ["cut off", whole.subarray(0, whole.length - 40)],
-        ["a flipped bit", Uint8Array.from(whole, (byte, at) => (at === whole.length >> 1 ? byte ^ 1 : byte))],
+        ["is damaged", Uint8Array.from(whole, (byte, at) => (at === whole.length >> 1 ? byte ^ 1 : byte))],
+        ["is no compressed archive", Buffer.from("hello\n")],
         ["another answer", gzipSync(text.replace("answer 3 answer", "answer 4 answer"))],
         ["a missing line", gzipSync(lines.toSpliced(7, 1).join("\n"))],
         ["no end", gzipSync(lines.slice(0, -2).join("\n"))],
@@ -118,10 +119,13 @@ export const archives = (layer: LogLayer) => {
         ["no archive", gzipSync("hello\n")],
         ["nothing", new Uint8Array()]
       ]
+      // These are what the message says.
+      const said = new Set(["cut off", "is damaged", "is no compressed archive"])
       for (const [name, bytes] of damages) {
         writeFileSync(path, bytes)
         const error = yield* Effect.flip(putBack(path))
         assert.strictEqual(error._tag, "ArchiveUnusable", name)
+        if (said.has(name)) assert.include(error.message, name)
         assert.deepStrictEqual(yield* contents, before, name)
       }
       writeFileSync(path, whole)

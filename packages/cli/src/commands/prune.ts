@@ -122,7 +122,7 @@ const report = Effect.fnUntraced(function* ({ _tag, path }: Place, request: Requ
     for (const path of archives) yield* output.write(`archived: ${oneLine(path, 400)}\n`)
   }
   for (const { reason, sessionID } of failed)
-    yield* output.note(`${sessionID} keeps its events: ${oneLine(reason, 400)}\n`)
+    yield* output.note(`${sessionID} was not pruned: ${oneLine(reason, 400)}\n`)
   if (request.maxSize !== undefined && after > request.maxSize) {
     const message = `the database has ${sizeText(after)}, more than ${sizeText(request.maxSize)}: nothing else may go`
     return yield* new PruneIncomplete({ message })
@@ -219,9 +219,9 @@ export const prune = verb({
   ],
   run: (given) =>
     Effect.gen(function* () {
-      const { archive, json, keep, maxSize, restore: file, sessions, to } = given
+      const { archive, force, json, keep, maxSize, restore: file, sessions, to, yes } = given
       const bounded = keep !== undefined || maxSize !== undefined || to !== undefined
-      if (file !== undefined && (bounded || sessions.length > 0 || archive !== undefined)) {
+      if (file !== undefined && (bounded || sessions.length > 0 || archive !== undefined || yes || force)) {
         return yield* new UsageError({ message: "daybook prune --restore FILE takes nothing else but --json" })
       }
       if (file === undefined && !bounded) {

@@ -14,6 +14,7 @@ import { EventID, SessionID } from "../domain/Identifiers.ts"
 import { SessionBase } from "../projection/SessionBase.ts"
 import { makeFolders, sync } from "../storage/PrivateFile.ts"
 import { isAlive } from "../support/Alive.ts"
+import { codeOf } from "../support/SystemError.ts"
 
 /** An archive cannot be written, read or put back. Nothing was changed. */
 export class ArchiveUnusable extends Schema.TaggedError<ArchiveUnusable>("@daybook/log/ArchiveUnusable")(
@@ -161,8 +162,15 @@ const pageLines = 256
 /** UTF-16 code units of a line: one event. Bounds the memory that a foreign file can take. */
 const longestLine = 256 * 1024 * 1024
 
+const unreadable: { readonly [Code in string]?: string } = {
+  ENOENT: "there is no such file",
+  EISDIR: "this is a folder, not an archive",
+  Z_BUF_ERROR: "it was cut off",
+  Z_DATA_ERROR: "it is damaged, or is no compressed archive"
+}
+
 const linesOf = (file: string): Stream.Stream<string, ArchiveUnusable> => {
-  const failed = (cause: unknown) => new ArchiveUnusable({ file, details: saidBy(cause) })
+  const failed = (cause: unknown) => new ArchiveUnusable({ file, details: unreadable[codeOf(cause)] ?? saidBy(cause) })
   return Stream.suspend(() => {
     const source = createReadStream(file)
     const plain = createGunzip({ chunkSize: 1024 * 1024 })
