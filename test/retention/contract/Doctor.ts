@@ -233,7 +233,7 @@ export const verifyingPruned = (layer: LogLayer) => {
       for (const title of ["a", "b"]) yield* log.append(id, [draft("session.next.renamed", { title })])
       yield* sql`DELETE FROM event WHERE seq = ${cut.to + 1}`
       const [found] = yield* findings
-      assert.include(found?.what ?? "", `the events from ${cut.to + 1} to ${cut.to + 1} are missing`)
+      assert.include(found?.what ?? "", `event ${cut.to + 1} is missing`)
     }).pipe(Effect.provide(layer))
   )
 }

@@ -183,7 +183,7 @@ export const policies = (layer: LogLayer) => {
       assert.strictEqual(yield* floorOf(damaged), -1)
       assert.isAbove((yield* floorOf(sound)) ?? -1, 0)
       assert.strictEqual(warnings.length, 1)
-      assert.match(warnings[0] ?? "", new RegExp(`^WARN retention: ${damaged} keeps its events: .*checksum`))
+      assert.match(warnings[0] ?? "", new RegExp(`^WARN retention: ${damaged} was not pruned: .*checksum`))
     }).pipe(Effect.provide(memory))
   )
 

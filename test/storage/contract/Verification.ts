@@ -48,7 +48,7 @@ const damages: ReadonlyArray<readonly [name: string, statement: string, what: Re
   ],
   ["a changed time", `UPDATE event SET created = created + 1 WHERE seq = 3`, /event 3 .*checksum/],
   ["a changed type", `UPDATE event SET type = 1 WHERE seq = 1`, /event 1 .*checksum/],
-  ["a missing event", `DELETE FROM event WHERE seq = 5`, /events from 5 to 5 are missing/],
+  ["a missing event", `DELETE FROM event WHERE seq = 5`, /event 5 is missing/],
   ["a missing last event", `DELETE FROM event WHERE seq = 9`, /head is 9, its last event is 8/],
   ["positions out of order", `UPDATE event SET position = -position WHERE seq = 7`, /event 7 has a position before/],
   ["a changed part", `UPDATE session_part SET settled = settled + 1`, /session_part differs from event 6: settled/],

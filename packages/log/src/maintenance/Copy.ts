@@ -185,7 +185,9 @@ export const copy = (from: Side, to: Side): Stream.Stream<Copied | CopyRefused, 
     const sessionID = SessionID.make(session_id, { disableValidation: true })
     const refuse = (details: string) => new CopyRefused({ sessionID, details })
     if (floor >= 0)
-      return Effect.succeed<Copied | CopyRefused>(refuse("its first events were pruned: restore them first"))
+      return Effect.succeed<Copied | CopyRefused>(
+        refuse("its first events were pruned; `daybook prune --restore FILE` puts the events of an archive back")
+      )
     return Effect.catchAll(one(from, to, sessionID), (error): Effect.Effect<Copied | CopyRefused, LogUnavailable> => {
       if (error._tag === "LogUnavailable") return Effect.fail(error)
       return Effect.succeed(error._tag === "CopyRefused" ? error : refuse(error.message))

@@ -267,6 +267,9 @@ const checkOrphans = Effect.fnUntraced(function* (sql: Sql) {
   return findings
 })
 
+const missing = (first: number, last: number): string =>
+  first === last ? `event ${first} is missing` : `the events from ${first} to ${last} are missing`
+
 /** The state that the fold starts from. */
 type Base = SessionBase & { readonly position: number }
 
@@ -290,7 +293,7 @@ const checkEvents = Effect.fnUntraced(function* (
     const events: Array<SessionEvent> = []
     for (const row of rows) {
       const at = Number(row["seq"])
-      if (at !== cursor + 1) found(`the events from ${cursor + 1} to ${at - 1} are missing`, restore)
+      if (at !== cursor + 1) found(missing(cursor + 1, at - 1), restore)
       if (Number(row["position"]) <= position) found(`event ${at} has a position before that of ${cursor}`, restore)
       ;[cursor, position] = [at, Number(row["position"])]
       const event = toEvent(row)

@@ -32,12 +32,12 @@ import * as ContentBlock from "../store/ContentBlock.ts"
 import { type CheckedEvent, referencesOf } from "../store/ContentBlock.ts"
 import * as SessionBase from "../projection/SessionBase.ts"
 
-/** The session was removed, or pruned by another process, after the cut was planned. It keeps its events. */
+/** The session was removed, or another process pruned or restored its events, after the cut was planned. */
 export class PruneLost extends Schema.TaggedError<PruneLost>("@daybook/log/PruneLost")("PruneLost", {
   sessionID: Schema.String
 }) {
   override get message() {
-    return `${this.sessionID} was removed, or another process prunes it`
+    return `${this.sessionID} was removed, or another process prunes or restores its events`
   }
 }
 

@@ -167,7 +167,7 @@ export interface Outcome {
   readonly before: number
   readonly after: number
   readonly archives: ReadonlyArray<string>
-  /** Sessions that could not be pruned, with the reason. They keep their events. */
+  /** Sessions that were not pruned, with the reason. */
   readonly failed: ReadonlyArray<{ readonly sessionID: SessionID; readonly reason: string }>
 }
 
@@ -351,7 +351,7 @@ const applyNow = Effect.fn("Retention.apply")(function* (policy: Policy) {
       )
     }
     for (const { reason, sessionID } of failed)
-      yield* Effect.logWarning(`retention: ${sessionID} keeps its events: ${reason}`)
+      yield* Effect.logWarning(`retention: ${sessionID} was not pruned: ${reason}`)
     if (request.maxSize !== undefined && after > request.maxSize) {
       yield* Effect.logWarning(
         `retention: the database has ${after} bytes, more than ${request.maxSize}; nothing else may go`

@@ -371,7 +371,10 @@ const make = Effect.gen(function* () {
             Effect.flatMap(ScopedRef.get(current), use)
           )
           return reasonOf(error) === "corrupt"
-            ? Effect.if(Indexing.isDamaged(found.places.index), { onTrue: () => again, onFalse: () => Effect.fail(error) })
+            ? Effect.if(Indexing.isDamaged(found.places.index), {
+                onTrue: () => again,
+                onFalse: () => Effect.fail(error)
+              })
             : Effect.fail(error)
         })
       )
