@@ -194,8 +194,9 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
         `ALTER SCHEMA ${settings.schema} OWNER TO CURRENT_USER`,
         `GRANT USAGE ON SCHEMA ${settings.schema} TO ${role}`
       )
-      const context = yield* Effect.scoped(node(limited))
-      assert.notStrictEqual(Context.get(context, EventLog).identity, "")
+      yield* Effect.scoped(node(limited))
+      yield* administer(`REVOKE INSERT, UPDATE ON ALL TABLES IN SCHEMA ${settings.schema} FROM ${role}`)
+      assert.deepInclude(yield* Effect.flip(Effect.scoped(node(limited))), { reason: "read-only" })
     })
   )
 

@@ -36,6 +36,8 @@ export class CopyRefused extends Schema.TaggedError<CopyRefused>("@daybook/log/C
   }
 }
 
+const putBack = "`daybook prune --restore FILE` puts the events of an archive back"
+
 /** A session, and how many of its events are new in the target: none if it was there. */
 export interface Copied {
   readonly sessionID: SessionID
@@ -132,9 +134,21 @@ const latestOf = (side: Side, sessionID: SessionID) =>
     side
   )
 
+/** The session's floor; -1 if there is none. */
+const floorOf = (side: Side, sessionID: SessionID) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const [row] = yield* sql<{ readonly floor: number }>`SELECT floor FROM event_sequence
+      WHERE session_id = ${sessionID}`
+    return row?.floor ?? -1
+  }).pipe(retryBusy, Effect.mapError(unavailable("copy")), Effect.provide(side))
+
 /** Copies a session up to its last event, and compares it. */
 const one = (from: Side, to: Side, sessionID: SessionID): Effect.Effect<Copied, Failure> =>
   Effect.gen(function* () {
+    if ((yield* floorOf(to, sessionID)) >= 0) {
+      return yield* new CopyRefused({ sessionID, details: `its first events were pruned in the target; ${putBack}` })
+    }
     const before = yield* latestOf(to, sessionID)
     const log = yield* Effect.provide(EventLog, to)
     let last = -1
@@ -154,10 +168,7 @@ const one = (from: Side, to: Side, sessionID: SessionID): Effect.Effect<Copied, 
     }
     const there = yield* latestOf(to, sessionID)
     if (there > last) {
-      return yield* new CopyRefused({
-        sessionID,
-        details: `the target has ${there - last} more events: it went on there`
-      })
+      return yield* new CopyRefused({ sessionID, details: `it went on in the target, after event ${last}` })
     }
     const [read, written] = [yield* readOf(from, sessionID), yield* readOf(to, sessionID)]
     // The session may have gone on meanwhile: then the next copy brings the rest.
@@ -184,10 +195,7 @@ export const copy = (from: Side, to: Side): Stream.Stream<Copied | CopyRefused, 
   Stream.mapEffect(sessionsOf(from), ({ floor, session_id }) => {
     const sessionID = SessionID.make(session_id, { disableValidation: true })
     const refuse = (details: string) => new CopyRefused({ sessionID, details })
-    if (floor >= 0)
-      return Effect.succeed<Copied | CopyRefused>(
-        refuse("its first events were pruned; `daybook prune --restore FILE` puts the events of an archive back")
-      )
+    if (floor >= 0) return Effect.succeed<Copied | CopyRefused>(refuse(`its first events were pruned; ${putBack}`))
     return Effect.catchAll(one(from, to, sessionID), (error): Effect.Effect<Copied | CopyRefused, LogUnavailable> => {
       if (error._tag === "LogUnavailable") return Effect.fail(error)
       return Effect.succeed(error._tag === "CopyRefused" ? error : refuse(error.message))

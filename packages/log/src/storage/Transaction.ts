@@ -39,6 +39,7 @@ const byCode: ReadonlyArray<readonly [string, StorageReason]> = [
   ["40P01", "busy"],
   ["55P03", "busy"],
   ["25006", "read-only"],
+  ["42501", "read-only"],
   ["53100", "disk-full"],
   ["XX001", "corrupt"],
   ["XX002", "corrupt"],
