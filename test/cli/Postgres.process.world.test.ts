@@ -143,6 +143,16 @@ describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
       })
   )
 
+  it.scopedLive("CL-803: a folder of this machine that cannot be used is named, and what names another one", () =>
+    Effect.gen(function* () {
+      const [here, database] = [yield* place, yield* address]
+      const env = { DAYBOOK_DB: database, XDG_DATA_HOME: "/proc/daybook" }
+      const refused = yield* here.run(["prompt", "--no-run", "hello"], { env })
+      assert.strictEqual(refused.code, 6)
+      assert.match(refused.stderr, /: the folder of this machine's files cannot be used \(ENOENT\); set XDG_DATA_HOME/)
+    })
+  )
+
   it.scopedLive("CL-804: a server refuses to start with a configured size", () =>
     Effect.gen(function* () {
       const [here, database] = [yield* place, yield* address]

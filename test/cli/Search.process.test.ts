@@ -1,5 +1,5 @@
 /** `daybook search`. */
-import { statSync } from "node:fs"
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { assert, beforeAll, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Effect, Struct } from "effect"
@@ -68,6 +68,21 @@ it.scopedLive("CL-254: doctor warns of faults of the index, and names the comman
     const found = lines.find((line) => /^warning\s+search/.test(line)) ?? lines.join("\n")
     assert.include(found, "misses 1 text")
     assert.include(lines.join("\n"), "daybook search --rebuild")
+    const damaged = readFileSync(`${here.database}.search`)
+    writeFileSync(`${here.database}.search`, damaged.fill(0xa5, 4096 * 2))
+    assert.match(
+      (yield* here.run(["doctor"])).stdout,
+      /^warning +search +the search index is damaged: .*; daybook search --rebuild builds the index again from the log$/m
+    )
+    assert.match((yield* here.run(["search", "--rebuild", "login"])).stdout, /login page flicker/)
+    rmSync(`${here.database}.search`)
+    mkdirSync(`${here.database}.search`)
+    const unusable = yield* here.run(["doctor"])
+    assert.match(unusable.stdout, /^ok +database/m)
+    assert.match(
+      unusable.stdout,
+      /^warning +search +\S+: the search index cannot be used: .*next search builds the index/m
+    )
   })
 )
 

@@ -1,5 +1,5 @@
 /** The index: kept current by several processes, rebuilt, and never older or newer than its log. */
-import { copyFileSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { assert, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Effect, Layer, Metric, TestClock } from "effect"
@@ -7,7 +7,7 @@ import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { Search } from "../../packages/log/src/search/Search.ts"
 import * as SqlSearch from "../../packages/log/src/search/SqlSearch.ts"
-import { searchPath } from "../../packages/log/src/storage/SearchFile.ts"
+import { openIndex, searchPath } from "../../packages/log/src/storage/SearchFile.ts"
 import * as Metrics from "../../packages/log/src/support/Metrics.ts"
 import { logAt, temporaryDatabase } from "../support/Database.ts"
 import { admitted, created, message, session } from "../support/Logs.ts"
@@ -121,6 +121,21 @@ it.scoped("SE-5: an index with damaged pages is built again by itself, and by a 
     }).pipe(Effect.provide(searchAt(filename)))
     damage()
     assert.deepStrictEqual(yield* Effect.provide(places("heron"), searchAt(filename)), first)
+  })
+)
+
+it.scoped("SE-5: an index whose file or folder cannot be used is named with the reason", () =>
+  Effect.gen(function* () {
+    const path = searchPath(yield* temporaryDatabase)
+    mkdirSync(path)
+    for (const [where, reason] of [
+      ["/proc/daybook/log.search", /: its folder cannot be made \(ENOENT\)$/],
+      [path, /: this user may not write its file$/]
+    ] as const) {
+      const { message } = yield* Effect.flip(openIndex(where))
+      assert.match(message, reason)
+      assert.include(message, `${where}: the search index cannot be used: `)
+    }
   })
 )
 

@@ -55,8 +55,12 @@ const onlyFile =
       ? Effect.succeed(place.path)
       : new UsageError({ message: `the database is ${place.name}, and this needs a file: ${instead}` })
 
-const problem = (path: string, cause: unknown) => {
+const problem = ({ _tag, path }: Place, cause: unknown) => {
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
+  if (_tag === "Postgres") {
+    const message = `${dirname(path)}: the folder of this machine's files cannot be used (${code}); set XDG_DATA_HOME to another one`
+    return new DatabaseProblem({ message })
+  }
   const message =
     code === "EROFS" || code === "EACCES" || code === "EPERM"
       ? `${path}: the folder cannot be written or entered (${code}); set DAYBOOK_DB to another path`
@@ -94,7 +98,7 @@ export const existingAt = (given: Effect.Effect<Place, UsageError>) =>
           Effect.mapError((cause) =>
             hasCode(cause, "ENOENT")
               ? new NotFound({ message: `there is no database at ${place.path} yet; daybook prompt creates it` })
-              : problem(place.path, cause)
+              : problem(place, cause)
           )
         )
   )
@@ -117,12 +121,12 @@ export const canWrite: Effect.Effect<boolean> = Effect.flatMap(current, (path) =
 export const writable: Effect.Effect<Place, DatabaseProblem | UsageError> = Effect.suspend(() => writableAt(place))
 
 export const writableAt = (given: Effect.Effect<Place, UsageError>) =>
-  Effect.tap(given, ({ path }) =>
-    path === ":memory:"
+  Effect.tap(given, (place) =>
+    place.path === ":memory:"
       ? Effect.void
       : Effect.tryPromise({
-          try: () => makeFolders(dirname(path), 0o700),
-          catch: (cause) => problem(path, cause)
+          try: () => makeFolders(dirname(place.path), 0o700),
+          catch: (cause) => problem(place, cause)
         })
   )
 

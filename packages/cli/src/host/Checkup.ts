@@ -66,7 +66,19 @@ export const search = (place: Place) =>
       says,
       fix: "daybook search --rebuild builds the index again from the log"
     }))
-  ).pipe(Effect.provide(PlaceStore.layerSearching(place)))
+  ).pipe(
+    Effect.catchTag("DatabaseError", ({ message: says }) =>
+      Effect.succeed<ReadonlyArray<Check>>([
+        {
+          about: "search",
+          verdict: "warning",
+          says,
+          fix: "mend that, or remove it: the next search builds the index again"
+        }
+      ])
+    ),
+    Effect.provide(PlaceStore.layerSearching(place))
+  )
 
 /** Daybook's own folders, which only their owner may read. */
 const ownFolders = (filename: string): ReadonlyArray<string> => {

@@ -357,9 +357,10 @@ type Position = { readonly position: number }
 
 const positionsOf = (rows: ReadonlyArray<Position>) => JSON.stringify(rows.map(({ position }) => position))
 
+/** The first damage: an index is built again as a whole. */
 const damages = (index: SqlClient.SqlClient) =>
-  Effect.map(index.unsafe<Record<string, string>>("PRAGMA integrity_check(20)").values, (rows) =>
-    rows.map(([line]) => String(line)).filter((line) => line !== "ok")
+  Effect.map(index.unsafe<Record<string, string>>("PRAGMA integrity_check(1)").values, (rows) =>
+    rows.map(([line]) => String(line).replace(/^\*\*\* .* \*\*\*\n/, "")).filter((line) => line !== "ok")
   )
 
 /** Whether SQLite finds damage in the index, or cannot read it. */

@@ -13,6 +13,7 @@ import { DatabaseError, open } from "./Database.ts"
 import * as Dialect from "./Dialect.ts"
 import { makeFolders, makePrivate } from "./PrivateFile.ts"
 import { pragma, directly, immediately, reasonOf, retryBusy } from "./Transaction.ts"
+import { codeOf } from "../support/SystemError.ts"
 import * as UnusedBytes from "./UnusedBytes.ts"
 import { truncate } from "./UnusedBytes.ts"
 
@@ -122,12 +123,17 @@ const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename:
   if ((yield* pragma(sql, "user_version")) !== version) yield* reset(sql)
 })
 
-const unusable = (filename: string) => (error: SqlError.SqlError) =>
-  new DatabaseError({
-    filename,
-    reason: reasonOf(error) === "unknown" ? "cannot-open" : reasonOf(error),
-    details: `the search index cannot be used: ${error.cause instanceof Error ? error.cause.message : error.message}`
-  })
+const unusable = (filename: string, reason: DatabaseError["reason"], details: string) =>
+  new DatabaseError({ filename, reason, details: `the search index cannot be used: ${details}` })
+
+const failed = (filename: string) => (error: SqlError.SqlError) => {
+  const reason = reasonOf(error)
+  const said = error.cause instanceof Error ? error.cause.message : error.message
+  return unusable(filename, reason === "unknown" ? "cannot-open" : reason, said)
+}
+
+const unopened = ({ details, filename, reason }: DatabaseError) =>
+  unusable(filename, reason, reason === "read-only" ? "this user may not write its file" : details)
 
 /** Deletes the files of an index. A temporary one ends with its connection. */
 export const discard = (path: string): Effect.Effect<void> =>
@@ -139,12 +145,14 @@ export const discard = (path: string): Effect.Effect<void> =>
 const opened = (path: string) =>
   Effect.gen(function* () {
     if (isFile(path)) {
-      // If the folder cannot be made, SQLite reports that the file cannot be opened.
-      yield* Effect.ignore(Effect.tryPromise(() => makeFolders(dirname(path), 0o700)))
+      yield* Effect.tryPromise({
+        try: () => makeFolders(dirname(path), 0o700),
+        catch: (cause) => unusable(path, "cannot-open", `its folder cannot be made (${codeOf(cause)})`)
+      })
       yield* Effect.promise(() => makePrivate(path))
     }
-    const sql = yield* open({ filename: path })
-    yield* Effect.catchTag(retryBusy(prepare(sql, path)), "SqlError", unusable(path))
+    const sql = yield* Effect.mapError(open({ filename: path }), unopened)
+    yield* Effect.catchTag(retryBusy(prepare(sql, path)), "SqlError", failed(path))
     return sql
   })
 
