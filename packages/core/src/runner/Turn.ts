@@ -26,8 +26,9 @@ import type { AnswerProblem } from "@daybook/log/domain/AnswerProblem"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Location, StoredError } from "@daybook/log/domain/Values"
 import { draft } from "@daybook/log/events/SessionEvents"
-import type { AppendError, OwnerToken } from "@daybook/log/log/EventLog"
+import type { AppendError, EventLog, OwnerToken } from "@daybook/log/log/EventLog"
 import * as Metrics from "@daybook/log/support/Metrics"
+import { spanned } from "@daybook/log/support/Spans"
 import type { Agent } from "../domain/Agent.ts"
 import { described, ProviderFailed } from "../domain/RunFailure.ts"
 import type { ToolDeclined, ToolStorageError } from "../domain/ToolError.ts"
@@ -307,6 +308,7 @@ export interface TurnInput<E> {
   readonly ending: Publication.PublicationInput["ending"]
   /** Opens the step in the log. After it, the turn guarantees that the step is closed. */
   readonly open: Effect.Effect<unknown, E>
+  readonly log: EventLog["Type"]
 }
 
 export interface TurnResult {
@@ -417,22 +419,37 @@ const end = Effect.fnUntraced(function* (
 })
 
 /** Runs the turn. On `ProviderFailed`, the step is settled as failed in the log. */
-export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: TurnInput<E>) {
-  const { agent, ending, inputEstimate, location, messageID, model, owner, repeats, sessionID, snapshots, tools } =
-    input
-  const begun = Recorder.start(sessionID, messageID, model.info, inputEstimate)
-  const publication = yield* Publication.make({ sessionID, owner, begun, repeats, ending })
-  const { directory } = location
-  const files = yield* makeTurnFiles({ publication, snapshots, sessionID, directory })
-  const fibers = yield* makeToolFibers({ publication, tools, files, call: { sessionID, messageID, agent, location } })
-  const turn: Turn = { ...input, publication, fibers }
-  return yield* Effect.uninterruptibleMask((restore) =>
-    Effect.zipRight(
-      input.open,
-      Effect.onExit(restore(run(turn)), (exit) => Effect.zipRight(end(turn, exit), files.after))
+export const runTurn = spanned(
+  "SessionRunner.turn",
+  Effect.fnUntraced(function* <E>(input: TurnInput<E>) {
+    const {
+      agent,
+      ending,
+      inputEstimate,
+      location,
+      log,
+      messageID,
+      model,
+      owner,
+      repeats,
+      sessionID,
+      snapshots,
+      tools
+    } = input
+    const begun = Recorder.start(sessionID, messageID, model.info, inputEstimate)
+    const publication = yield* Publication.make({ log, sessionID, owner, begun, repeats, ending })
+    const { directory } = location
+    const files = yield* makeTurnFiles({ publication, snapshots, sessionID, directory })
+    const fibers = yield* makeToolFibers({ publication, tools, files, call: { sessionID, messageID, agent, location } })
+    const turn: Turn = { ...input, publication, fibers }
+    return yield* Effect.uninterruptibleMask((restore) =>
+      Effect.zipRight(
+        input.open,
+        Effect.onExit(restore(run(turn)), (exit) => Effect.zipRight(end(turn, exit), files.after))
+      )
     )
-  )
-}, Effect.scoped)
+  }, Effect.scoped)
+)
 
 const abortedStep = (cause: Cause.Cause<ProviderFailed | Abort>): StoredError => {
   const failure = Option.getOrUndefined(Cause.failureOption(cause))
