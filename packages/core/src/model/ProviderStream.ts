@@ -7,7 +7,7 @@ import type * as LanguageModel from "@effect/ai/LanguageModel"
 import type * as Response from "@effect/ai/Response"
 import type * as Tool from "@effect/ai/Tool"
 import type * as Toolkit from "@effect/ai/Toolkit"
-import { Chunk, Clock, Duration, Effect, Exit, Fiber, identity, Option, Random, type Scope, Struct } from "effect"
+import { Chunk, Clock, Duration, Effect, Exit, Fiber, Function as Func, Option, Random, type Scope, Struct } from "effect"
 import { draft } from "@daybook/log/events/SessionEvents"
 import * as EventLoop from "@daybook/log/support/EventLoop"
 import { maxAnswerBlocks, maxAnswerLength, maxBlockLength, maxTextLength } from "../support/Limits.ts"
@@ -210,7 +210,7 @@ export const forEachChunk = <E, R, E2 = never>(
   model: ResolvedModel,
   request: ModelRequest,
   take: (parts: ReadonlyArray<StreamPart>) => Effect.Effect<void, E, R>,
-  waiting: (wait: Next) => Effect.Effect<Chunk.Chunk<StreamPart> | undefined, Broken | E2> = identity
+  waiting: (wait: Next) => Effect.Effect<Chunk.Chunk<StreamPart> | undefined, Broken | E2> = Func.identity
 ): Effect.Effect<void, E | E2 | Broken, R> =>
   Effect.gen(function* () {
     const pull = Effect.catchAll(
