@@ -60,9 +60,13 @@ export const makeHub = <E>({ latest, positionOf, tail }: Followed<E>): Effect.Ef
       readers.clear()
     }
     // Pulled: a stream that runs has a second fiber. A tail ends only by failing.
-    yield* Effect.flatMap(Stream.toPull(tail(position)), (next) => Effect.forever(Effect.map(next, give))).pipe(
+    const next = yield* Stream.toPull(tail(position))
+    const giving: Effect.Effect<never, Option.Option<E>> = Effect.flatMap(next, (chunk) => {
+      give(chunk)
+      return giving
+    })
+    yield* giving.pipe(
       Effect.catchAll(Option.match({ onNone: () => Effect.void, onSome: (error) => Effect.sync(() => fail(error)) })),
-      Effect.scoped,
       Effect.forkScoped
     )
     return {
