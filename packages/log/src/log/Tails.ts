@@ -2,7 +2,7 @@
  * Wakes tails after commits. While a session has tails, the events that not all of them have are kept decoded in one place, and
  * a commit resumes each waiting tail once, with the events: a thousand tails cost one decode and one shared result. Tails that
  * are further behind, and rows of other processes, are read from the database. A wake may be spurious: rows are the
- * truth. State exists only while there are tails (TL-2, TL-3). Spec: LG-8..LG-10, LG-33.
+ * truth. State exists only while there are tails (TL-2, TL-3). Spec: LG-8..LG-10, LG-33, LG-97.
  */
 import { Chunk, Effect, Exit } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"

@@ -1,7 +1,7 @@
 /**
  * Sends the requests of models: without undici's five-minute limits, because the runtime's policy sets them, and through the proxy
- * that `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` name. An answer is read as the socket brings it. Spec: MD-97, MD-800,
- * MD-801 in specs/models.md.
+ * that `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` name. An answer is read as the socket brings it. Spec: MD-97, MD-800..
+ * MD-802 in specs/models.md.
  */
 import { Readable } from "node:stream"
 import { createBrotliDecompress, createUnzip } from "node:zlib"
