@@ -13,11 +13,10 @@ import { Sessions } from "@daybook/core/session/Sessions"
 import * as Snapshots from "@daybook/core/snapshot/Snapshots"
 import * as Upkeep from "@daybook/core/snapshot/Upkeep"
 import * as Daybook from "@daybook/embedded/Daybook"
-import * as Store from "@daybook/log/Store"
 import { follower } from "@daybook/files/record/LedgerFile"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
-import { EventLog, type LogUnavailable } from "@daybook/log/log/EventLog"
+import { EventLog } from "@daybook/log/log/EventLog"
 import * as Doctor from "@daybook/log/maintenance/Doctor"
 import * as Rebuild from "@daybook/log/maintenance/Rebuild"
 import { verify } from "@daybook/log/search/Indexing"
@@ -46,17 +45,8 @@ export interface Check {
   readonly fix?: string
 }
 
-type Failures = LogUnavailable | Effect.Effect.Error<ReturnType<typeof opened>>
-
-const opened = (filename: string) => Effect.provide(Stream.runDrain(Doctor.verify), Store.layer({ filename }))
-
-/** The faults of the database; none if it is sound. Of PostgreSQL: whether it can be opened, with tables of this version. */
-export const database = (place: Place): Stream.Stream<Check, Failures> =>
-  place._tag === "File"
-    ? faults(place.path)
-    : Stream.execute(Effect.scoped(Effect.asVoid(Layer.build(PlaceStore.layer(place)))))
-
-const faults = (filename: string): Stream.Stream<Check, Failures> =>
+/** The faults of the database; none if it is sound. */
+export const database = (place: Place) =>
   Doctor.verify.pipe(
     Stream.map((finding): Check => ({
       about: finding.sessionID ?? "database",
@@ -64,13 +54,11 @@ const faults = (filename: string): Stream.Stream<Check, Failures> =>
       says: finding.what,
       fix: finding.fix
     })),
-    Stream.provideLayer(Store.layer({ filename }))
+    Stream.provideLayer(PlaceStore.layer(place))
   )
 
-/** The faults of the search index, as warnings, because it can be rebuilt. Without an index, as on PostgreSQL, there are none. */
-export const search = (place: Place) => (place._tag === "File" ? searchFaults(place.path) : Effect.succeed([]))
-
-const searchFaults = (filename: string) =>
+/** The faults of the search index, as warnings, because it can be rebuilt. Without an index there are none. */
+export const search = (place: Place) =>
   Effect.map(verify, (found) =>
     found.map((says): Check => ({
       about: "search",
@@ -78,7 +66,7 @@ const searchFaults = (filename: string) =>
       says,
       fix: "daybook search --rebuild builds the index again from the log"
     }))
-  ).pipe(Effect.provide(Store.layer({ filename })))
+  ).pipe(Effect.provide(PlaceStore.layerSearching(place)))
 
 /** Daybook's own folders, which only their owner may read. */
 const ownFolders = (filename: string): ReadonlyArray<string> => {
@@ -178,8 +166,8 @@ export const missing = Effect.map(Nodes.found, (report) =>
 )
 
 /** Rebuilds the projections of one session, or of all, from the events. */
-export const rebuild = (filename: string, which: SessionID | "all") =>
-  Effect.provide(Rebuild.rebuild(which), Store.layer({ filename }))
+export const rebuild = (place: Place, which: SessionID | "all") =>
+  Effect.provide(Rebuild.rebuild(which), PlaceStore.layer(place))
 
 const mostCounted = 10_000
 

@@ -41,11 +41,29 @@ export const numbers = (sql: Sql, values: ReadonlyArray<number>): Statement.Frag
     : sql`json_each(${array}) AS j`
 }
 
+/** JSON of texts as the database stores them: UTF-8 has no half of a surrogate pair, and PostgreSQL no U+0000. */
+const jsonOf = (sql: Sql, values: ReadonlyArray<unknown>): string => {
+  const isNarrow = isPostgres(sql)
+  return JSON.stringify(values, (_, value: unknown) => {
+    if (typeof value !== "string") return value
+    const text = Buffer.from(value).toString()
+    return isNarrow ? text.replaceAll("\0", "\uFFFD") : text
+  })
+}
+
 /** `numbers` of texts. */
 export const texts = (sql: Sql, values: ReadonlyArray<string>): Statement.Fragment => {
-  const array = JSON.stringify(values)
+  const array = jsonOf(sql, values)
   return isPostgres(sql)
     ? sql`json_array_elements_text(CAST(${array} AS json)) AS j (value)`
+    : sql`json_each(${array}) AS j`
+}
+
+/** Rows of texts and numbers, as a table `j`: `j.value ->> 0` is the first column, as a text; `j.key` orders the rows. */
+export const rows = (sql: Sql, values: ReadonlyArray<ReadonlyArray<string | number | null>>): Statement.Fragment => {
+  const array = jsonOf(sql, values)
+  return isPostgres(sql)
+    ? sql`json_array_elements(CAST(${array} AS json)) WITH ORDINALITY AS j (value, key)`
     : sql`json_each(${array}) AS j`
 }
 
@@ -68,13 +86,23 @@ export const least = (sql: Sql): Statement.Fragment => either(sql, "least", "min
 /** Names a subquery, where it must have a name. */
 export const named = (sql: Sql, name: string): Statement.Fragment => either(sql, ` AS ${name}`, "")
 
+/** Joins tables that SQLite is to walk in the order in which they are written. */
+export const joinInOrder = (sql: Sql): Statement.Fragment => either(sql, "JOIN", "CROSS JOIN")
+
 /** Names the index where the planner must be told. */
 export const indexedBy = (sql: Sql, index: string): Statement.Fragment => either(sql, "", `INDEXED BY ${index}`)
 
 export const bytesOf = (sql: Sql, column: string) => `octet_length(${isPostgres(sql) ? `${column}::text` : column})`
 
+/** The bytes of a column as it is stored, without reading a long value. PostgreSQL may have compressed the value. */
+export const storedBytesOf = (sql: Sql, column: string): Statement.Fragment =>
+  either(sql, `pg_column_size(${column})`, `octet_length(${column})`)
+
 /** Lets no other transaction append or remove until this one ends. SQLite's write transactions are alone. */
 export const lockLog = (sql: Sql) => (isPostgres(sql) ? sql`SELECT 1 FROM log_head FOR UPDATE` : Effect.void)
+
+/** Locks the selected rows until the transaction ends. SQLite's write transactions are alone. */
+export const forUpdate = (sql: Sql): Statement.Fragment => either(sql, "FOR UPDATE", "")
 
 /** The text with parameters as the database writes them. */
 export const placed = (sql: Sql, text: string): string => (isPostgres(sql) ? numbered(text) : text)
