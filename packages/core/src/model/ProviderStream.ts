@@ -7,7 +7,19 @@ import type * as LanguageModel from "@effect/ai/LanguageModel"
 import type * as Response from "@effect/ai/Response"
 import type * as Tool from "@effect/ai/Tool"
 import type * as Toolkit from "@effect/ai/Toolkit"
-import { Chunk, Clock, Duration, Effect, Exit, Fiber, Function as Func, Option, Random, type Scope, Struct } from "effect"
+import {
+  Chunk,
+  Clock,
+  Duration,
+  Effect,
+  Exit,
+  Fiber,
+  Function as Func,
+  Option,
+  Random,
+  type Scope,
+  Struct
+} from "effect"
 import { draft } from "@daybook/log/events/SessionEvents"
 import * as EventLoop from "@daybook/log/support/EventLoop"
 import { maxAnswerBlocks, maxAnswerLength, maxBlockLength, maxTextLength } from "../support/Limits.ts"
