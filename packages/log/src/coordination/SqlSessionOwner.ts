@@ -226,7 +226,10 @@ const makeRenewals = Effect.fnUntraced(function* (
         heard.unsafeOffer(Either.right(row.interrupt_activity ?? undefined))
       }
     }
-  }).pipe(Effect.catchAll((error) => Effect.logWarning("the leases could not be renewed yet", error)))
+  }).pipe(
+    // Also after a defect: all sessions depend on this fiber.
+    Effect.catchAllCause((cause) => Effect.logWarning("the leases could not be renewed yet", cause))
+  )
 
   /** Ends when there is no session to renew. */
   const beating: Effect.Effect<void> = Effect.flatMap(untilHeartbeat, () => {
