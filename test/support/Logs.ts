@@ -33,7 +33,7 @@ export const storeAs = Effect.fnUntraced(function* (
   if (row === undefined) return yield* Effect.dieMessage(`there is no event ${seq}`)
   const changed = { ...row, ...as } as Checked & { readonly position: number }
   yield* sql`INSERT INTO event_type (type, name) SELECT max(type) + 1, ${as.type} FROM event_type
-    WHERE NOT EXISTS (SELECT 1 FROM event_type WHERE name = ${as.type})`
+    WHERE NOT EXISTS (SELECT 1 FROM event_type WHERE name = ${as.type}) HAVING count(*) > 0`
   yield* sql`UPDATE event SET type = (SELECT type FROM event_type WHERE name = ${as.type}), data = ${changed.data},
     checksum = ${checksumOf(changed)} WHERE position = ${changed.position}`
 })
