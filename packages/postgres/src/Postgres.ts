@@ -23,8 +23,10 @@ import { default as nodes } from "./migrations/0002_nodes.ts"
 export interface Settings {
   /** `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with the parameters that `pg` knows. */
   readonly url: string | Redacted.Redacted
-  /** The schema of Daybook's tables, made if it does not exist. Default: `daybook`. */
+  /** The schema of Daybook's tables. Default: `daybook`. */
   readonly schema?: string
+  /** False refuses a schema that does not exist. Default: it is made. */
+  readonly make?: boolean
   /** Connections of the pool, besides one for appends and one that listens. Default: 10. */
   readonly connections?: number
   /**
@@ -101,7 +103,7 @@ const toDatabaseError =
 const lockText = "SELECT pg_advisory_xact_lock(hashtextextended('daybook ' || $1, 0))"
 
 /** Makes the schema and its tables, one node at a time. Changes nothing in a schema of a newer Daybook. */
-const migrate = (sql: SqlClient.SqlClient, { schema, url }: Connections.Settings) =>
+const migrate = (sql: SqlClient.SqlClient, { schema, url }: Connections.Settings, make: boolean) =>
   immediately(sql)(
     Effect.gen(function* () {
       yield* sql.unsafe(lockText, [schema])
@@ -110,6 +112,7 @@ const migrate = (sql: SqlClient.SqlClient, { schema, url }: Connections.Settings
         "SELECT to_regnamespace($1) IS NOT NULL AS schema, to_regclass($1 || '.migration') IS NOT NULL AS migration",
         [schema]
       )
+      if (found?.schema !== 1 && !make) return yield* refuse(url, "cannot-open", `it has no schema ${schema}`)
       if (found?.schema !== 1) yield* sql.unsafe(`CREATE SCHEMA ${schema}`)
       if (found?.migration !== 1) {
         yield* sql.unsafe(`CREATE TABLE migration (
@@ -131,7 +134,7 @@ const open = (given: Settings) =>
   Effect.gen(function* () {
     const settings = yield* settingsOf(given)
     const sql = yield* Effect.mapError(
-      Effect.tap(Connections.pool(settings), (client) => migrate(client, settings)),
+      Effect.tap(Connections.pool(settings), (client) => migrate(client, settings, given.make ?? true)),
       toDatabaseError(settings)
     )
     const line = yield* Connections.line(settings)

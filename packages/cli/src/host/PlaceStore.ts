@@ -12,18 +12,18 @@ type Server = Extract<Place, { readonly _tag: "Postgres" }>
 
 const settingsOf = (place: Server) => ({ ...place, searchIndex: searchPath(place.path) })
 
-/** A database of PostgreSQL, for the runtime. */
-export const elsewhere = (place: Server): Effect.Effect<Store.Elsewhere> =>
+/** A database of PostgreSQL, for the runtime. Without `make`, its schema must exist. */
+export const elsewhere = (place: Server, make = true): Effect.Effect<Store.Elsewhere> =>
   Effect.map(
     Effect.promise(() => import("@daybook/postgres")),
-    ({ Postgres }) => Postgres.config(settingsOf(place))
+    ({ Postgres }) => Postgres.config({ ...settingsOf(place), make })
   )
 
-/** The log and its stores. */
-export const layer = (place: Place) =>
+/** The log and its stores; without `make`, of a database that exists. */
+export const layer = (place: Place, make = true) =>
   place._tag === "File"
     ? Store.layer({ filename: place.path })
-    : Layer.unwrapEffect(Effect.map(elsewhere(place), ({ layer }) => layer))
+    : Layer.unwrapEffect(Effect.map(elsewhere(place, make), ({ layer }) => layer))
 
 /** As `layer`, for a process that only reads. */
 export const layerReading = (place: Place) =>
