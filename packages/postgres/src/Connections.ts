@@ -1,11 +1,14 @@
 /**
- * The connections to PostgreSQL: a pool for the stores' statements, and one line for appends, which sends the statements
- * of a commit together. Values of rows are those of SQLite: numbers, texts, and 1 or 0 for a condition. Spec: PG-10,
- * PG-11 in specs/postgres.md.
+ * The connections to PostgreSQL: a pool for the stores' statements, which waits for a server that is away, and one line
+ * for appends, which sends the statements of a commit together. Values of rows are those of SQLite: numbers, texts, and
+ * 1 or 0 for a condition. Spec: PG-10, PG-11, PG-16 in specs/postgres.md.
  */
+import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import * as PgClient from "@effect/sql-pg/PgClient"
-import { Effect, Redacted, type Scope } from "effect"
+import { OutsideClock } from "@daybook/log/log/SqlEventLog"
+import { reasonOf, unreached } from "@daybook/log/storage/Transaction"
+import { type Clock, Duration, Effect, Redacted, Schedule, type Scope } from "effect"
 import * as Pg from "pg"
 import { PoolClient, prepared } from "./PoolClient.ts"
 
@@ -56,8 +59,55 @@ const optionsOf = ({ schema, url }: Settings): Pg.ClientConfig => {
 
 const failed = (cause: unknown) => new SqlError.SqlError({ cause, message: "Failed to execute statement" })
 
+/** Growing pauses from 5 ms to 1 s. */
+export const pauses = Schedule.exponential("5 millis", 1.7).pipe(
+  Schedule.union(Schedule.spaced("1 second")),
+  Schedule.jittered
+)
+
+const longest = Duration.seconds(10)
+
+/** A database is away or busy for about ten seconds before an append fails. */
+export const patience = Schedule.upTo(pauses, longest)
+
+const isAway = (error: SqlError.SqlError): boolean => reasonOf(error) === "away"
+
+/**
+ * Waits for a connection while the server is away. All who need one wait for the same ten seconds, which begin when the
+ * first of them gets none. After them each tries once, so that no request waits ten seconds for each of its statements.
+ */
+const patiently = <A, R>(connect: Effect.Effect<A, SqlError.SqlError, R>, clock: Clock.Clock) => {
+  let since: number | undefined
+  const missed = () => void (since ??= clock.unsafeCurrentTimeMillis())
+  const reached = () => void (since = undefined)
+  const attempt = Effect.tapBoth(connect, {
+    onFailure: (error) => (isAway(error) ? Effect.sync(missed) : Effect.void),
+    onSuccess: () => Effect.sync(reached)
+  })
+  const isWaiting = (error: SqlError.SqlError) =>
+    isAway(error) && clock.unsafeCurrentTimeMillis() - (since ?? 0) < Duration.toMillis(longest)
+  return attempt.pipe(
+    Effect.catchIf(isWaiting, () =>
+      Effect.withClock(Effect.retry(attempt, { schedule: patience, while: isWaiting }), clock)
+    ),
+    Effect.mapError((error) => (isAway(error) ? unreached(error) : error))
+  )
+}
+
 /** The pool, as a client of `@effect/sql`. Fails if the database does not answer. */
 export const pool = (settings: Settings) =>
+  Effect.gen(function* () {
+    const client = yield* connected(settings)
+    // The driver loses a connection that comes after its caller was interrupted.
+    const acquirer = patiently(Effect.uninterruptible(client.reserve), yield* OutsideClock)
+    return yield* SqlClient.make({
+      acquirer,
+      compiler: PgClient.makeCompiler(),
+      spanAttributes: [["db.system.name", "postgresql"]]
+    })
+  })
+
+const connected = (settings: Settings) =>
   PgClient.fromPool({
     acquire: Effect.acquireRelease(
       Effect.tryPromise({
