@@ -5,6 +5,8 @@
 import { PlacementFailed } from "@daybook/core/session/SessionExecution"
 import { RunError } from "@daybook/core/runner/RunError"
 import { LiveEvent } from "@daybook/log/events/SessionEvents"
+import * as EventLoop from "@daybook/log/support/EventLoop"
+import { PersistenceError } from "@effect/cluster/ClusterError"
 import * as ClusterSchema from "@effect/cluster/ClusterSchema"
 import * as Entity from "@effect/cluster/Entity"
 import * as MessageStorage from "@effect/cluster/MessageStorage"
@@ -12,13 +14,15 @@ import * as RunnerAddress from "@effect/cluster/RunnerAddress"
 import * as RunnerHealth from "@effect/cluster/RunnerHealth"
 import * as Runners from "@effect/cluster/Runners"
 import * as RunnerStorage from "@effect/cluster/RunnerStorage"
+import type * as ShardId from "@effect/cluster/ShardId"
 import * as ShardingConfig from "@effect/cluster/ShardingConfig"
 import * as SocketRunner from "@effect/cluster/SocketRunner"
 import * as SqlRunnerStorage from "@effect/cluster/SqlRunnerStorage"
 import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import * as Rpc from "@effect/rpc/Rpc"
 import * as RpcSerialization from "@effect/rpc/RpcSerialization"
-import { Duration, Effect, Equal, Layer, Option, Predicate, Schedule } from "effect"
+import * as SqlClient from "@effect/sql/SqlClient"
+import { type Clock, Deferred, Duration, Effect, Equal, FiberId, Layer, Option, Predicate, Schedule } from "effect"
 
 /** A node of the cluster. */
 export interface Settings {
@@ -68,12 +72,60 @@ const timings: Partial<ShardingConfig.ShardingConfig["Type"]> = {
   shardLockExpiration: Duration.seconds(6),
   refreshAssignmentsInterval: Duration.millis(250),
   runnerHealthCheckInterval: Duration.seconds(2),
-  entityMessagePollInterval: Duration.seconds(1),
+  entityMessagePollInterval: Duration.seconds(2),
   entityTerminationTimeout: Duration.seconds(2)
+}
+
+const second = Duration.seconds(1)
+
+/**
+ * After each look for free shards the engine sleeps a second, which no setting changes. Shards that become free meanwhile
+ * would have no holder for so long, so the engine's clock shortens exactly this sleep.
+ */
+export const eager = (clock: Clock.Clock): Clock.Clock => {
+  const sleep: Clock.Clock["sleep"] = (duration) =>
+    clock.sleep(Duration.equals(duration, second) ? Duration.millis(50) : duration)
+  return new Proxy(clock, {
+    get: (target, property) => (property === "sleep" ? sleep : Reflect.get(target, property))
+  })
 }
 
 /** Nodes that start together make the tables of the engine together, which PostgreSQL refuses to all but one. */
 const together = Schedule.intersect(Schedule.recurs(10), Schedule.spaced("100 millis"))
+
+/**
+ * Gives up in one statement the shards that are given up together: with one for each, the next holder of the last of them
+ * waits for all.
+ */
+export const makeRelease = (sql: SqlClient.SqlClient, { host, port }: RunnerAddress.RunnerAddress) => {
+  interface Release {
+    readonly shards: Array<string>
+    readonly done: Deferred.Deferred<void, PersistenceError>
+  }
+  let next: Release | undefined
+  const send = ({ done, shards }: Release) =>
+    sql`DELETE FROM cluster_locks WHERE address = ${`${host}:${port}`} AND shard_id IN ${sql.in(shards)}`.pipe(
+      Effect.asVoid,
+      PersistenceError.refail,
+      Effect.intoDeferred(done)
+    )
+  return (shard: ShardId.ShardId): Effect.Effect<void, PersistenceError> =>
+    Effect.suspend(() => {
+      if (next !== undefined) {
+        next.shards.push(shard.toString())
+        return Deferred.await(next.done)
+      }
+      const release: Release = { shards: [shard.toString()], done: Deferred.unsafeMake(FiberId.none) }
+      next = release
+      const begin = Effect.zipRight(
+        EventLoop.turn,
+        Effect.sync(() => void (next = undefined))
+      )
+      return Effect.uninterruptible(Effect.zipRight(begin, send(release))).pipe(
+        Effect.zipRight(Deferred.await(release.done))
+      )
+    })
+}
 
 /** Until the other nodes have looked who is there. */
 const forgotten = "1 second"
@@ -87,6 +139,7 @@ const runnerStorage = (address: RunnerAddress.RunnerAddress, groups: ReadonlyArr
     RunnerStorage.RunnerStorage,
     Effect.gen(function* () {
       const storage = yield* RunnerStorage.RunnerStorage
+      const release = makeRelease(yield* SqlClient.SqlClient, address)
       const before = (yield* storage.getRunners).find(([runner]) => Equal.equals(runner.address, address))
       if (before !== undefined && before[0].groups.join() !== groups.join()) {
         yield* Effect.zipRight(storage.unregister(address), Effect.sleep(forgotten))
@@ -98,7 +151,7 @@ const runnerStorage = (address: RunnerAddress.RunnerAddress, groups: ReadonlyArr
         ...storage,
         acquire: (node, shards) => one(storage.acquire(node, shards)),
         refresh: (node, shards) => one(storage.refresh(node, shards)),
-        release: (node, shard) => one(storage.release(node, shard)),
+        release: (_, shard) => release(shard),
         releaseAll,
         unregister: (node) => Effect.zipRight(Effect.ignore(releaseAll(node)), storage.unregister(node))
       })
