@@ -9,7 +9,12 @@ import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { OutsideClock } from "../../packages/log/src/log/SqlEventLog.ts"
 import { immediately, retryBusy, retryRepeatable } from "../../packages/log/src/storage/Transaction.ts"
 import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
+import * as Daybook from "../../packages/embedded/src/Daybook.ts"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import * as Postgres from "../../packages/postgres/src/Postgres.ts"
+import { dataOf, gatedTool } from "../runner/support/Runs.ts"
+import { newSession, say } from "../support/Harness.ts"
+import * as ScriptedModel from "../support/ScriptedModel.ts"
 import { begin, session } from "../support/Logs.ts"
 import { lacks } from "../support/Parts.ts"
 import { addressOf, freshSchema, query } from "../support/Postgres.ts"
@@ -150,9 +155,44 @@ describe.skipIf(lacks("postgres"))("PostgreSQL that is away", () => {
       assert.deepInclude(yield* read, { _tag: "LogUnavailable", reason: "away" })
       assert.isAtLeast(slept(), 8_000)
       const before = slept()
+      yield* Queue.takeAll(proxy.refused)
       assert.deepInclude(yield* read, { _tag: "LogUnavailable", reason: "away" })
       assert.strictEqual(slept(), before)
+      // The connection that listens for commits tries too.
+      assert.isBelow(yield* Queue.size(proxy.refused), 10)
     })
+  )
+
+  it.scopedLive(
+    "CU-56: an activity goes on when the connections of its process broke, and the database came back",
+    () =>
+      Effect.gen(function* () {
+        const settings = yield* freshSchema
+        const proxy = yield* LossyProxy.make(addressOf(settings))
+        const database = Postgres.config({ ...settings, url: proxy.url })
+        const runtime = yield* Layer.build(Layer.provideMerge(Daybook.layer({ database }), ScriptedModel.layer()))
+        yield* Effect.gen(function* () {
+          const [model, sessions] = [yield* ScriptedModel.ScriptedModel, yield* Sessions]
+          const slow = yield* gatedTool("slow")
+          const { id } = yield* newSession()
+          yield* model.answer(ScriptedModel.calls(ScriptedModel.callParts("c1", "slow", {})))
+          yield* say(id, "go")
+          yield* model.request
+          yield* slow.begun
+          proxy.cut()
+          yield* slow.open
+          yield* Queue.takeN(proxy.refused, 5)
+          proxy.mend()
+          yield* model.answer(ScriptedModel.says("Done."))
+          yield* model.request
+          yield* sessions.wait(id)
+          const settled = yield* dataOf(id, "session.next.activity.settled")
+          assert.deepStrictEqual(
+            settled.map(({ outcome }) => outcome),
+            ["completed"]
+          )
+        }).pipe(Effect.provide(runtime))
+      })
   )
 
   it.scopedLive("PG-17: a claim whose answer is lost is the owner's, and knows of the hand-over before it", () =>

@@ -5,6 +5,7 @@
 import { PlacementFailed } from "@daybook/core/session/SessionExecution"
 import { RunError } from "@daybook/core/runner/RunError"
 import { LiveEvent } from "@daybook/log/events/SessionEvents"
+import { NodeStore } from "@daybook/log/store/NodeStore"
 import * as EventLoop from "@daybook/log/support/EventLoop"
 import { PersistenceError } from "@effect/cluster/ClusterError"
 import * as ClusterSchema from "@effect/cluster/ClusterSchema"
@@ -21,7 +22,6 @@ import * as SqlRunnerStorage from "@effect/cluster/SqlRunnerStorage"
 import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import * as Rpc from "@effect/rpc/Rpc"
 import * as RpcSerialization from "@effect/rpc/RpcSerialization"
-import * as SqlClient from "@effect/sql/SqlClient"
 import { type Clock, Deferred, Duration, Effect, Equal, FiberId, Layer, Option, Predicate, Schedule } from "effect"
 
 /** A node of the cluster. */
@@ -93,37 +93,33 @@ export const eager = (clock: Clock.Clock): Clock.Clock => {
 /** Nodes that start together make the tables of the engine together, which PostgreSQL refuses to all but one. */
 const together = Schedule.intersect(Schedule.recurs(10), Schedule.spaced("100 millis"))
 
-/**
- * Gives up in one statement the shards that are given up together: with one for each, the next holder of the last of them
- * waits for all.
- */
-export const makeRelease = (sql: SqlClient.SqlClient, { host, port }: RunnerAddress.RunnerAddress) => {
-  interface Release {
+/** Releases in one statement the shards that are released together: else the next holder of the last one waits for all. */
+export const releasing = <E>(release: (shards: ReadonlyArray<string>) => Effect.Effect<void, E>) => {
+  interface Group {
     readonly shards: Array<string>
-    readonly done: Deferred.Deferred<void, PersistenceError>
+    readonly done: Deferred.Deferred<void, E>
   }
-  let next: Release | undefined
-  const send = ({ done, shards }: Release) =>
-    sql`DELETE FROM cluster_locks WHERE address = ${`${host}:${port}`} AND shard_id IN ${sql.in(shards)}`.pipe(
-      Effect.asVoid,
-      PersistenceError.refail,
-      Effect.intoDeferred(done)
+  let next: Group | undefined
+  const send = (group: Group) =>
+    EventLoop.turn.pipe(
+      Effect.zipRight(
+        Effect.suspend(() => {
+          next = undefined
+          return Effect.intoDeferred(release(group.shards), group.done)
+        })
+      ),
+      // The others of the group wait for it.
+      Effect.uninterruptible
     )
-  return (shard: ShardId.ShardId): Effect.Effect<void, PersistenceError> =>
+  return (shard: ShardId.ShardId): Effect.Effect<void, E> =>
     Effect.suspend(() => {
       if (next !== undefined) {
         next.shards.push(shard.toString())
         return Deferred.await(next.done)
       }
-      const release: Release = { shards: [shard.toString()], done: Deferred.unsafeMake(FiberId.none) }
-      next = release
-      const begin = Effect.zipRight(
-        EventLoop.turn,
-        Effect.sync(() => void (next = undefined))
-      )
-      return Effect.uninterruptible(Effect.zipRight(begin, send(release))).pipe(
-        Effect.zipRight(Deferred.await(release.done))
-      )
+      const group: Group = { shards: [shard.toString()], done: Deferred.unsafeMake(FiberId.none) }
+      next = group
+      return Effect.zipRight(send(group), Deferred.await(group.done))
     })
 }
 
@@ -139,7 +135,10 @@ const runnerStorage = (address: RunnerAddress.RunnerAddress, groups: ReadonlyArr
     RunnerStorage.RunnerStorage,
     Effect.gen(function* () {
       const storage = yield* RunnerStorage.RunnerStorage
-      const release = makeRelease(yield* SqlClient.SqlClient, address)
+      const nodes = yield* NodeStore
+      const release = releasing((shards) =>
+        PersistenceError.refail(nodes.release(`${address.host}:${address.port}`, shards))
+      )
       const before = (yield* storage.getRunners).find(([runner]) => Equal.equals(runner.address, address))
       if (before !== undefined && before[0].groups.join() !== groups.join()) {
         yield* Effect.zipRight(storage.unregister(address), Effect.sleep(forgotten))

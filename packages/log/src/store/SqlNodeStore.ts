@@ -43,6 +43,11 @@ const make = Effect.map(SqlClient.SqlClient, (sql) => {
           WHERE address = ${address}`)
       ),
     end: (address) => run("end the node", Effect.asVoid(sql`DELETE FROM cluster_node WHERE address = ${address}`)),
+    release: (address, shards) =>
+      run(
+        "release shards",
+        Effect.asVoid(sql`DELETE FROM cluster_locks WHERE address = ${address} AND ${sql.in("shard_id", shards)}`)
+      ),
     living: isPostgres(sql)
       ? Effect.flatMap(run("read the nodes", find), (rows) => Effect.orDie(Schema.decodeUnknown(Rows)(rows)))
       : Effect.succeed([])
