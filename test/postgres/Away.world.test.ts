@@ -12,7 +12,7 @@ import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import * as Daybook from "../../packages/embedded/src/Daybook.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import * as Postgres from "../../packages/postgres/src/Postgres.ts"
-import { dataOf, gatedTool } from "../runner/support/Runs.ts"
+import { dataOf, tool } from "../runner/support/Runs.ts"
 import { newSession, say } from "../support/Harness.ts"
 import * as ScriptedModel from "../support/ScriptedModel.ts"
 import { begin, session } from "../support/Logs.ts"
@@ -52,6 +52,9 @@ const twoStatements = (sql: SqlClient.SqlClient, proxy: LossyProxy.Proxy) => {
 
 const insert = (sql: SqlClient.SqlClient) =>
   immediately(sql)(sql`INSERT INTO log_writer (writer, number) VALUES ('once', 1) ON CONFLICT DO NOTHING`)
+
+/** As many statements as a prompt with two turns sends, and more. */
+const statements = 40
 
 /** A clock on which each sleep is over at once, and has taken its time. */
 const hurried = () => {
@@ -163,36 +166,30 @@ describe.skipIf(lacks("postgres"))("PostgreSQL that is away", () => {
     })
   )
 
-  it.scopedLive(
-    "CU-56: an activity goes on when the connections of its process broke, and the database came back",
-    () =>
-      Effect.gen(function* () {
-        const settings = yield* freshSchema
-        const proxy = yield* LossyProxy.make(addressOf(settings))
-        const database = Postgres.config({ ...settings, url: proxy.url })
-        const runtime = yield* Layer.build(Layer.provideMerge(Daybook.layer({ database }), ScriptedModel.layer()))
-        yield* Effect.gen(function* () {
-          const [model, sessions] = [yield* ScriptedModel.ScriptedModel, yield* Sessions]
-          const slow = yield* gatedTool("slow")
+  it.scopedLive("CU-56: a prompt is answered, whichever of its statements loses its connection", () =>
+    Effect.gen(function* () {
+      const settings = yield* freshSchema
+      const proxy = yield* LossyProxy.make(addressOf(settings))
+      const database = Postgres.config({ ...settings, url: proxy.url })
+      const runtime = yield* Layer.build(Layer.provideMerge(Daybook.layer({ database }), ScriptedModel.layer()))
+      yield* Effect.gen(function* () {
+        const [model, sessions] = [yield* ScriptedModel.ScriptedModel, yield* Sessions]
+        yield* tool("quick", () => Effect.succeed("done"))
+        for (let after = 0; after < statements; after += 1) {
           const { id } = yield* newSession()
-          yield* model.answer(ScriptedModel.calls(ScriptedModel.callParts("c1", "slow", {})))
-          yield* say(id, "go")
-          yield* model.request
-          yield* slow.begun
-          proxy.cut()
-          yield* slow.open
-          yield* Queue.takeN(proxy.refused, 5)
-          proxy.mend()
+          yield* model.answer(ScriptedModel.calls(ScriptedModel.callParts(`c${after}`, "quick", {})))
           yield* model.answer(ScriptedModel.says("Done."))
-          yield* model.request
+          proxy.lose("statement", after)
+          yield* say(id, "go")
           yield* sessions.wait(id)
           const settled = yield* dataOf(id, "session.next.activity.settled")
           assert.deepStrictEqual(
-            settled.map(({ outcome }) => outcome),
-            ["completed"]
+            settled.map(({ outcome, error }) => ({ after, outcome, error })),
+            [{ after, outcome: "completed", error: undefined }]
           )
-        }).pipe(Effect.provide(runtime))
-      })
+        }
+      }).pipe(Effect.provide(runtime))
+    })
   )
 
   it.scopedLive("PG-17: a claim whose answer is lost is the owner's, and knows of the hand-over before it", () =>

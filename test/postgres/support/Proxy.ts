@@ -11,7 +11,8 @@ export type Loss = "answer" | "commit" | "statement"
 export interface Proxy {
   /** The address of the server through the proxy. */
   readonly url: string
-  readonly lose: (loss: Loss) => void
+  /** Loses the next one, or the one after so many. */
+  readonly lose: (loss: Loss, after?: number) => void
   /** Each connection that was refused. */
   readonly refused: Queue.Dequeue<void>
   /** Cuts all connections, and refuses new ones. */
@@ -37,7 +38,7 @@ export const make = (url: string) =>
         const target = new URL(url)
         const [serverPort, host] = [Number(target.port), target.hostname]
         const open = new Set<Socket>()
-        let [loss, isCut, isHeld]: [Loss | undefined, boolean, boolean] = [undefined, false, false]
+        let [loss, left, isCut, isHeld]: [Loss | undefined, number, boolean, boolean] = [undefined, 0, false, false]
 
         const server = createServer((client) => {
           if (isCut) {
@@ -60,7 +61,8 @@ export const make = (url: string) =>
             })
           }
           client.on("data", (chunk) => {
-            const lost = loss === "statement" || chunk.includes("COMMIT\0") ? loss : undefined
+            const isLost = loss !== undefined && (loss === "statement" || chunk.includes("COMMIT\0")) && (left -= 1) < 0
+            const lost = isLost ? loss : undefined
             if (lost !== undefined) loss = undefined
             if (lost === "commit" || lost === "statement") return end()
             if (lost === "answer") isMute = true
@@ -78,8 +80,9 @@ export const make = (url: string) =>
         const proxy: Proxy = {
           url: target.toString(),
           refused,
-          lose: (next) => {
+          lose: (next, after = 0) => {
             loss = next
+            left = after
           },
           cut: () => {
             isCut = true
