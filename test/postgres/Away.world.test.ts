@@ -8,6 +8,7 @@ import * as SqlSessionOwner from "../../packages/log/src/coordination/SqlSession
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { OutsideClock } from "../../packages/log/src/log/SqlEventLog.ts"
 import { immediately, retryBusy, retryRepeatable } from "../../packages/log/src/storage/Transaction.ts"
+import { Patience } from "../../packages/log/src/storage/Patience.ts"
 import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import * as Daybook from "../../packages/embedded/src/Daybook.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
@@ -189,6 +190,21 @@ describe.skipIf(lacks("postgres"))("PostgreSQL that is away", () => {
           )
         }
       }).pipe(Effect.provide(runtime))
+    })
+  )
+
+  it.scopedLive("PG-18: a request with less patience fails sooner, while others wait", () =>
+    Effect.gen(function* () {
+      const { clock, slept } = hurried()
+      const { context, id, proxy } = yield* behindProxyWith((settings) =>
+        Effect.provideService(connecting(settings), OutsideClock, clock)
+      )
+      const read = Effect.flip(Context.get(context, EventLog).read({ sessionID: id }))
+      proxy.cut()
+      yield* Effect.provideService(read, Patience, Duration.seconds(2))
+      assert.isBelow(slept(), 4_000)
+      yield* read
+      assert.isAtLeast(slept(), 8_000)
     })
   )
 

@@ -7,6 +7,7 @@ import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { OutsideClock } from "@daybook/log/log/SqlEventLog"
+import { Patience } from "@daybook/log/storage/Patience"
 import { reasonOf, unreached } from "@daybook/log/storage/Transaction"
 import { type Clock, Duration, Effect, Redacted, Schedule, type Scope } from "effect"
 import * as Pg from "pg"
@@ -65,16 +66,14 @@ export const pauses = Schedule.exponential("5 millis", 1.7).pipe(
   Schedule.jittered
 )
 
-const longest = Duration.seconds(10)
-
 /** A database is away or busy for about ten seconds before an append fails. */
-export const patience = Schedule.upTo(pauses, longest)
+export const patience = Schedule.upTo(pauses, "10 seconds")
 
 const isAway = (error: SqlError.SqlError): boolean => reasonOf(error) === "away"
 
 /**
- * Waits for a connection while the server is away. All who need one wait for the same ten seconds, which begin when the
- * first of them gets none. After them each tries once, so that no request waits ten seconds for each of its statements.
+ * Waits for a connection while the server is away. The time of all who wait begins when the first of them gets none. Who
+ * comes when it is over tries once, so that no request waits so long for each of its statements.
  */
 const patiently = <A, R>(connect: Effect.Effect<A, SqlError.SqlError, R>, clock: Clock.Clock) => {
   let since: number | undefined
@@ -84,12 +83,16 @@ const patiently = <A, R>(connect: Effect.Effect<A, SqlError.SqlError, R>, clock:
     onFailure: (error) => (isAway(error) ? Effect.sync(missed) : Effect.void),
     onSuccess: () => Effect.sync(reached)
   })
-  const isWaiting = (error: SqlError.SqlError) =>
-    isAway(error) && clock.unsafeCurrentTimeMillis() - (since ?? 0) < Duration.toMillis(longest)
+  const waiting = (error: SqlError.SqlError) =>
+    Effect.flatMap(Patience, (longest) => {
+      const isTime = () => clock.unsafeCurrentTimeMillis() - (since ?? 0) < Duration.toMillis(longest)
+      const schedule = Schedule.upTo(pauses, longest)
+      return isTime()
+        ? Effect.withClock(Effect.retry(attempt, { schedule, while: (again) => isAway(again) && isTime() }), clock)
+        : Effect.fail(error)
+    })
   return attempt.pipe(
-    Effect.catchIf(isWaiting, () =>
-      Effect.withClock(Effect.retry(attempt, { schedule: patience, while: isWaiting }), clock)
-    ),
+    Effect.catchIf(isAway, waiting),
     Effect.mapError((error) => (isAway(error) ? unreached(error) : error))
   )
 }
