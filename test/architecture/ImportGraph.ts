@@ -50,14 +50,18 @@ export const readModule = (path: string, text: string): Module => {
   return { path, text, imports }
 }
 
+/** Every file under `packages/NAME/src` with such a name. */
+export const readSources = (name: RegExp) =>
+  readdirSync(packagesFolder).flatMap((folder) =>
+    readdirSync(join(packagesFolder, folder, "src"), { recursive: true, encoding: "utf8" })
+      .filter((path) => name.test(path))
+      .map((path) => `${folder}/src/${path}`)
+      .map((path) => ({ path, text: readFileSync(join(packagesFolder, path), "utf8") }))
+  )
+
 /** Every module under `packages/NAME/src`. */
 export const readModules = (): ReadonlyArray<Module> =>
-  readdirSync(packagesFolder).flatMap((name) =>
-    readdirSync(join(packagesFolder, name, "src"), { recursive: true, encoding: "utf8" })
-      .filter((path) => /\.tsx?$/.test(path))
-      .map((path) => `${name}/src/${path}`)
-      .map((path) => readModule(path, readFileSync(join(packagesFolder, path), "utf8")))
-  )
+  readSources(/\.tsx?$/).map(({ path, text }) => readModule(path, text))
 
 const PackageFile = Schema.parseJson(
   Schema.Struct({

@@ -1,6 +1,8 @@
 /** The command on a database of PostgreSQL: real processes, and a folder for each of two machines. */
-import { existsSync, readdirSync } from "node:fs"
+import { existsSync, readdirSync, statSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { assert, beforeAll, it } from "@effect/vitest"
+import Sqlite from "better-sqlite3"
 import { Effect, Schema } from "effect"
 import { describe } from "vitest"
 import { lacks } from "../support/Parts.ts"
@@ -92,6 +94,44 @@ describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
     })
   )
 
+  it.scopedLive("CL-255: each machine searches with an index of its own, and a removed session is found on none", () =>
+    Effect.gen(function* () {
+      const [one, other, database] = [yield* place, yield* place, yield* address]
+      const env = { DAYBOOK_DB: database }
+      for (const [name, text] of [
+        ["one", "Why does the login page flicker?"],
+        ["two", "Write a login test"]
+      ] as const) {
+        yield* one.run(["prompt", "--no-run", "--session", name, text], { env })
+      }
+      const titles = (machine: Place, ...words: ReadonlyArray<string>) =>
+        Effect.map(machine.run(["search", "--json", ...words], { env }), ({ code, stderr, stdout }) => {
+          assert.strictEqual(code, 0, stderr)
+          return jsonLines(stdout)
+            .map(({ title }) => String(title))
+            .toSorted()
+        })
+      for (const machine of [one, other]) assert.deepStrictEqual(yield* titles(machine, "login"), ["one", "two"])
+      assert.strictEqual((yield* other.run(["remove", "two", "--yes"], { env })).code, 0)
+      for (const machine of [one, other]) {
+        assert.deepStrictEqual(yield* titles(machine, "login"), ["one"])
+        assert.match((yield* machine.run(["history"], { env })).stdout, /^\S+ \S+ +ses_\S+ +Why does [^\n]+\n$/)
+        const rebuilt = yield* machine.run(["search", "--rebuild"], { env })
+        assert.deepStrictEqual([rebuilt.code, rebuilt.stdout], [0, ""])
+        const kept = join(dirname(machine.cwd), ".local", "share", "daybook", "postgres")
+        const [index = ""] = readdirSync(kept, { recursive: true, encoding: "utf8" }).filter((name) =>
+          name.endsWith("database.search")
+        )
+        assert.strictEqual(statSync(join(kept, index)).mode & 0o777, 0o600)
+        const db = new Sqlite(join(kept, index))
+        db.exec("DELETE FROM document")
+        db.close()
+        const { stdout } = yield* machine.run(["doctor"], { env })
+        assert.match(stdout, /^warning +search +the search index misses 1 text/m)
+      }
+    })
+  )
+
   it.scopedLive("CL-802: a verb for files only is refused with what to use instead", () =>
     Effect.gen(function* () {
       const [here, database] = [yield* place, yield* address]
@@ -101,7 +141,6 @@ describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
         [["restore", "copy.sqlite"], /pg_restore/],
         [["stats"], /psql/],
         [["prune", "--keep", "1d"], /daybook remove/],
-        [["search", "word"], /daybook sessions/],
         [["doctor", "--rebuild", "all"], /cannot be rebuilt/]
       ] as const) {
         const { code, stderr } = yield* here.run(words, { env })
@@ -153,6 +192,13 @@ describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
         const { id } = yield* Schema.decodeUnknown(Made)(yield* Effect.promise(() => made.json()))
         const shown = yield* there(`/sessions/${id}`)
         assert.include(yield* Effect.promise(() => shown.text()), "shared")
+        yield* here(`/sessions/${id}/prompts`, { prompt: { text: "Where is the heron?" }, resume: false })
+        for (const ask of [here, there]) {
+          const found = yield* ask("/search?query=heron")
+          assert.include(yield* Effect.promise(() => found.text()), "shared")
+          const prompts = yield* ask("/prompts?words=heron")
+          assert.include(yield* Effect.promise(() => prompts.text()), "Where is the heron?")
+        }
         proxy.cut()
         const refused = yield* here(`/sessions/${id}/prompts`, { prompt: { text: "hello" }, resume: false })
         assert.strictEqual(refused.status, 503, yield* Effect.promise(() => refused.clone().text()))

@@ -3,7 +3,7 @@ import { assert, beforeAll, describe, it } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Effect } from "effect"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
-import { dirname } from "node:path"
+import { dirname, join } from "node:path"
 import { build } from "./support/Bundle.ts"
 import { jsonLines, place, type Ended } from "./support/Process.ts"
 
@@ -44,6 +44,30 @@ describe("refusals", () => {
         /expected export, verify, rebuild, got "verfy"; did you mean verify\?/
       )
       assert.isFalse(existsSync(here.database))
+    })
+  )
+
+  it.scopedLive("CL-845: the beginning of a title is enough, but not to remove or prune a session", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const elsewhere = join(here.root, "elsewhere")
+      mkdirSync(elsewhere)
+      yield* here.run(["prompt", "--session", "Fix the parser", "--no-run", "one"])
+      yield* here.run(["prompt", "--session", "fix the build", "--no-run", "two"], { cwd: elsewhere })
+      const title = ({ stdout }: { readonly stdout: string }) => /^title +(.*)$/m.exec(stdout)?.[1]
+      assert.strictEqual(title(yield* here.run(["show", "fix"])), "Fix the parser")
+      assert.strictEqual(title(yield* here.run(["show", "FIX"], { cwd: elsewhere })), "fix the build")
+      assert.strictEqual(title(yield* here.run(["show", "fix the b"], { cwd: here.root })), "fix the build")
+      refused(
+        yield* here.run(["show", "fix the"], { cwd: here.root }),
+        2,
+        /a title that begins with "fix the": ses_\S+, ses_/
+      )
+      refused(yield* here.run(["show", "the parser"]), 3, /there is no session called "the parser"/)
+      refused(yield* here.run(["remove", "Fix", "--yes"]), 3, /there is no session called "Fix"/)
+      refused(yield* here.run(["prune", "Fix", "--to", "1"]), 3, /there is no session called "Fix"/)
+      yield* here.run(["prompt", "--session", "Fix", "--no-run", "three"])
+      assert.strictEqual(title(yield* here.run(["show", "Fix"])), "Fix")
     })
   )
 

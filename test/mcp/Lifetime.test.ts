@@ -185,14 +185,19 @@ describe("the tools of an earlier start", () => {
       yield* ready
       assert.include(yield* offered, "own_echo")
       assert.isAbove((yield* mcp.status)[0]?.tools ?? 0, 5)
-      const called = yield* Effect.fork(settle("own_echo", {}, call()))
-      yield* TestClock.adjust("10 seconds")
+      const [called, gone] = [
+        yield* Effect.fork(settle("own_echo", {}, call())),
+        yield* Effect.fork(until("own", failed))
+      ]
+      // The server's process starts in its own time; the ten seconds begin after that.
+      const passing = yield* Effect.fork(Effect.forever(TestClock.adjust("10 seconds")))
       const settled = yield* Fiber.join(called)
       assert.include(
         settled._tag === "Failure" ? settled.error.message : "",
         "it did not answer within 10s; nothing was done"
       )
-      yield* until("own", failed)
+      yield* Fiber.join(gone)
+      yield* Fiber.interrupt(passing)
       assert.notInclude((yield* offered).join(), "own_")
     })
   )

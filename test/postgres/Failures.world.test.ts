@@ -10,7 +10,6 @@ import * as Doctor from "../../packages/log/src/maintenance/Doctor.ts"
 import * as Rebuild from "../../packages/log/src/maintenance/Rebuild.ts"
 import { atOnce } from "../../packages/log/src/retention/Pace.ts"
 import * as Prune from "../../packages/log/src/retention/Prune.ts"
-import * as Search from "../../packages/log/src/search/SqlSearch.ts"
 import * as Postgres from "../../packages/postgres/src/Postgres.ts"
 import { begin, foreign, readAll, renamed, session } from "../support/Logs.ts"
 import { lacks } from "../support/Parts.ts"
@@ -191,7 +190,7 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
   it.scopedLive("PG-20: what is not supported yet is refused when the runtime is built", () =>
     Effect.gen(function* () {
       const database = Postgres.config(yield* freshSchema)
-      const asked = { search: { search: true }, projectors: { projectors: [] }, retention: { retention: { keep: 1 } } }
+      const asked = { projectors: { projectors: [] }, retention: { retention: { keep: 1 } } }
       for (const [name, options] of Object.entries(asked)) {
         const runtime = Daybook.layer({ database, ...options }).pipe(Layer.provide(ScriptedModel.layer()))
         const refused = yield* Effect.flip(Effect.scoped(Layer.build(runtime)))
@@ -215,10 +214,6 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
         const refused = yield* Effect.flip<unknown, object, never>(effect)
         assert.deepInclude(refused, { _tag: "LogUnavailable", reason: "not-supported", operation })
       }
-      const searching = yield* Effect.flip(
-        Effect.scoped(Layer.build(Layer.provide(Search.layer, Layer.succeedContext(context))))
-      )
-      assert.deepInclude(searching, { _tag: "DatabaseError", reason: "not-supported" })
     })
   )
 })

@@ -1,19 +1,17 @@
-/** A removed session leaves no word in the search index, and a pruned one stays searchable. */
+/** A session that is removed from a log in a file leaves no word in the files of its index. */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
-import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { Search } from "../../packages/log/src/search/Search.ts"
 import { searchPath } from "../../packages/log/src/storage/SearchFile.ts"
 import { logAt, temporaryDatabase } from "../support/Database.ts"
 import { admitted, begin, created, message, session } from "../support/Logs.ts"
-import { begun, pruned } from "../support/Pruning.ts"
 import { leaveCopies, secret } from "../log/support/Copies.ts"
 import { plant, tracesIn } from "../log/support/Traces.ts"
-import { memorySearch, places, searchAt } from "./support/Searching.ts"
+import { places, searchAt } from "./support/Searching.ts"
 
 /** A word that prefix compression cannot hide: no other word begins like its rest. */
 const word = "xylophonist"
@@ -122,42 +120,4 @@ it.scopedLive("SE-20: a removal without an index creates none", () =>
     }).pipe(Effect.provide(logAt(filename)))
     assert.isFalse(existsSync(searchPath(filename)))
   })
-)
-
-it.effect("SE-6: a pruned session is found as before, whether it was indexed before or after the prune", () =>
-  Effect.gen(function* () {
-    const [early, late, search] = [session("early"), session("late"), yield* Search]
-    yield* begun(early, 6, 2)
-    const query = "answer 3 -output"
-    const before = yield* places(query)
-    yield* pruned(early)
-    assert.deepStrictEqual(yield* places(query), before)
-    yield* begun(late, 6, 2)
-    yield* pruned(late)
-    const after = yield* places(`${query} session:ses_late`)
-    assert.deepStrictEqual(
-      after.map(([, ...place]) => place),
-      before.map(([, ...place]) => place)
-    )
-    const all = yield* places(`${query} model:p`)
-    yield* search.rebuild()
-    assert.deepStrictEqual(yield* places(`${query} model:p`), all)
-    assert.isNotEmpty(all)
-  }).pipe(Effect.provide(memorySearch))
-)
-
-it.effect("SE-22: a new session with the id of a removed one has only its own texts", () =>
-  Effect.gen(function* () {
-    const [log, search, id] = [yield* EventLog, yield* Search, session()]
-    yield* log.append(id, [created, admitted(message(), `old ${word}`)])
-    yield* search.update()
-    yield* log.remove(id)
-    yield* log.append(id, [
-      created,
-      draft("session.next.renamed", { title: "new" }),
-      admitted(message(), "young drummer")
-    ])
-    assert.deepStrictEqual(yield* places(word), [])
-    assert.strictEqual((yield* places("drummer")).length, 1)
-  }).pipe(Effect.provide(memorySearch))
 )

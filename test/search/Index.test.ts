@@ -2,14 +2,16 @@
 import { copyFileSync, existsSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { assert, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
-import { Effect } from "effect"
+import { Effect, Layer, Metric, TestClock } from "effect"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { Search } from "../../packages/log/src/search/Search.ts"
+import * as SqlSearch from "../../packages/log/src/search/SqlSearch.ts"
 import { searchPath } from "../../packages/log/src/storage/SearchFile.ts"
+import * as Metrics from "../../packages/log/src/support/Metrics.ts"
 import { logAt, temporaryDatabase } from "../support/Database.ts"
 import { admitted, created, message, session } from "../support/Logs.ts"
-import { memorySearch, places, searchAt } from "./support/Searching.ts"
+import { places, searchAt } from "./support/Searching.ts"
 
 const said = Effect.fnUntraced(function* (text: string) {
   const [log, id] = [yield* EventLog, session()]
@@ -115,33 +117,6 @@ it.scoped("SE-7: an index of another log, or of a past that a copy replaced, is 
   })
 )
 
-it.effect("SE-8: an event that cannot be read has no document, and the others are found", () =>
-  Effect.gen(function* () {
-    yield* said("a heron")
-    const { SqlClient } = yield* Effect.promise(() => import("@effect/sql"))
-    const sql = yield* SqlClient.SqlClient
-    yield* said("a stork")
-    yield* sql`UPDATE event SET checksum = checksum + 1 WHERE position = 2`
-    assert.deepStrictEqual(yield* places("heron"), [])
-    assert.strictEqual((yield* places("stork")).length, 1)
-  }).pipe(Effect.provide(memorySearch))
-)
-
-it.effect("SE-3: a search sees what update has indexed, and says how far the index is behind", () =>
-  Effect.gen(function* () {
-    const search = yield* Search
-    yield* said("a heron")
-    const before = yield* search.search({ query: "heron" })
-    assert.deepStrictEqual([before.items, before.behind], [[], 2])
-    const seen: Array<number> = []
-    const { head, position } = yield* search.update({
-      onProgress: (each) => Effect.sync(() => void seen.push(each.position))
-    })
-    assert.deepStrictEqual([head, position, seen], [2, 2, [2]])
-    assert.strictEqual((yield* search.search({ query: "heron" })).behind, 0)
-  }).pipe(Effect.provide(memorySearch))
-)
-
 it.scoped("SE-20: events after a removal are indexed although positions are missing", () =>
   Effect.gen(function* () {
     const filename = yield* temporaryDatabase
@@ -156,4 +131,19 @@ it.scoped("SE-20: events after a removal are indexed although positions are miss
     }).pipe(Effect.provide(searchAt(filename)))
     assert.isTrue(existsSync(searchPath(filename)))
   })
+)
+
+it.scoped("SE-9: the index follows the log a second after new events, in the background, and its lag is a metric", () =>
+  Effect.gen(function* () {
+    yield* Layer.build(SqlSearch.layerFollowing)
+    const search = yield* Search
+    const hits = Effect.map(search.search({ query: "heron" }), ({ items }) => items.length)
+    yield* TestClock.adjust("50 millis")
+    yield* said("a heron")
+    yield* TestClock.adjust("999 millis")
+    assert.strictEqual(yield* hits, 0)
+    yield* TestClock.adjust("100 millis")
+    assert.strictEqual(yield* hits, 1)
+    assert.strictEqual((yield* Metric.value(Metrics.searchLag)).value, 0)
+  }).pipe(Effect.provide(Layer.unwrapScoped(Effect.map(temporaryDatabase, searchAt))))
 )

@@ -1,18 +1,15 @@
-/** Order, groups, pages, marks and plans of results; words of other scripts. */
+/** Order and groups of results, their snippets, and the plans that read them. */
 import { assert, it } from "@effect/vitest"
 import * as SqlClient from "@effect/sql/SqlClient"
-import { Effect, FastCheck as fc, TestClock } from "effect"
-import { draft } from "../../packages/log/src/events/SessionEvents.ts"
-import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { Effect, FastCheck as fc } from "effect"
 import { type Candidate, candidatesOf, newest, rank, scoreOf } from "../../packages/log/src/search/Matching.ts"
-import { Search } from "../../packages/log/src/search/Search.ts"
 import * as SqlSearch from "../../packages/log/src/search/SqlSearch.ts"
 import { openIndex, searchPath } from "../../packages/log/src/storage/SearchFile.ts"
 import { temporaryDatabase } from "../support/Database.ts"
 import { cases, forAll } from "../support/Cases.ts"
-import { admitted, created, message, session } from "../support/Logs.ts"
+import { session } from "../support/Logs.ts"
 import { begun } from "../support/Pruning.ts"
-import { found, memorySearch, places, searchAt } from "./support/Searching.ts"
+import { memorySearch, places, searchAt } from "./support/Searching.ts"
 
 const day = 86_400_000
 
@@ -60,101 +57,6 @@ it("SE-42: groups keep every text once, the session and the text with the best s
     assert.strictEqual(new Set(groups.map((group) => group.session)).size, groups.length)
   })
 })
-
-const prompted = Effect.fnUntraced(function* (text: string, at?: string) {
-  const [log, id] = [yield* EventLog, session()]
-  const location = { directory: at ?? "/work" }
-  yield* log.append(id, [draft("session.created", { location }), admitted(message(), text)])
-  return id
-})
-
-it.effect("SE-42: pages show every session once, as the index was for the first page", () =>
-  Effect.gen(function* () {
-    const search = yield* Search
-    for (let index = 0; index < 7; index++) yield* prompted(`heron ${index}`)
-    const first = yield* found("heron", { limit: 3 })
-    yield* prompted("heron, heron")
-    yield* search.update()
-    const second = yield* search.search({ query: "heron", limit: 3, cursor: first.cursor })
-    const third = yield* search.search({ query: "heron", limit: 3, cursor: second.cursor })
-    const ids = [first, second, third].flatMap(({ items }) => items.map(({ sessionID }) => sessionID))
-    assert.strictEqual(new Set(ids).size, 7)
-    assert.strictEqual(ids.length, 7)
-    assert.isUndefined(third.cursor)
-    const refused = yield* Effect.flip(search.search({ query: "heron", cursor: "no" }))
-    assert.deepInclude(refused, { _tag: "InvalidInput", field: "cursor" })
-  }).pipe(Effect.provide(memorySearch))
-)
-
-it.effect("SE-41: more than a thousand matches are reported as truncated, and the newest are ranked", () =>
-  Effect.gen(function* () {
-    const [log, id] = [yield* EventLog, session()]
-    yield* log.append(id, [created, ...Array.from({ length: 1_001 }, (_, at) => admitted(message(), `heron ${at}`))])
-    const page = yield* found("heron")
-    assert.isTrue(page.truncated)
-    assert.strictEqual(page.items[0]?.matches, 1_000)
-    assert.isFalse((yield* found("heron 1000")).truncated)
-    assert.strictEqual((yield* found("heron 0")).items.length, 1)
-  }).pipe(Effect.provide(memorySearch))
-)
-
-it.effect("SE-33: after: and before: select by the time of the event", () =>
-  Effect.gen(function* () {
-    yield* TestClock.setTime(Date.UTC(2026, 0, 10, 12))
-    const early = yield* prompted("heron")
-    yield* TestClock.setTime(Date.UTC(2026, 0, 20, 12))
-    const late = yield* prompted("heron")
-    const ids = (query: string) => Effect.map(places(query), (all) => all.map(([id]) => id))
-    assert.deepStrictEqual(yield* ids("heron before:2026-01-10T12:00:01Z"), [early])
-    assert.deepStrictEqual(yield* ids("heron before:2026-01-10T12:00Z"), [])
-    assert.deepStrictEqual(yield* ids("after:2026-01-20"), [late])
-    assert.deepStrictEqual(yield* ids("heron after:9d before:2026-01-11"), [])
-    assert.sameMembers(yield* ids("heron after:2026-01"), [early, late])
-  }).pipe(Effect.provide(memorySearch))
-)
-
-it.effect(
-  "SE-30: cwd: finds a folder and the ones below, also relative to the caller's; title: and session: select",
-  () =>
-    Effect.gen(function* () {
-      const [here, below, other] = [
-        yield* prompted("heron", "/work/a"),
-        yield* prompted("heron", "/work/a/b"),
-        yield* prompted("heron", "/work/ab")
-      ]
-      const ids = (query: string, directory = "/") =>
-        Effect.map(places(query, { directory }), (all) => all.map(([id]) => id))
-      assert.sameMembers(yield* ids("heron cwd:/work/a"), [here, below])
-      assert.sameMembers(yield* ids("heron cwd:.", "/work/a"), [here, below])
-      assert.sameMembers(yield* ids("cwd:../ab", "/work/a"), [other])
-      assert.sameMembers(yield* ids("heron cwd:/"), [here, below, other])
-      assert.deepStrictEqual(yield* ids(`session:${other}`), [other])
-      assert.deepStrictEqual(yield* ids("session:none heron"), [])
-      assert.sameMembers(yield* ids("heron -stork"), [here, below, other])
-      assert.deepStrictEqual(yield* ids("-heron"), [])
-    }).pipe(Effect.provide(memorySearch))
-)
-
-it.effect(
-  "SE-12: case and the accents of Latin letters do not matter; parts of Chinese, Japanese and Thai sentences are found",
-  () =>
-    Effect.gen(function* () {
-      yield* prompted("Über die Café-Frage: Ελλάδα, ПРИВЕТ")
-      yield* prompted("東京都の天気を教えてください")
-      yield* prompted("สวัสดีชาวโลก")
-      for (const query of ["uber", "cafe frage", "CAFÉ", "ελλάδα", "привет"]) {
-        assert.strictEqual((yield* places(query)).length, 1, query)
-      }
-      for (const query of ["京都", "天気", "東京", "教えて", "ชาวโลก", '"の天気"']) {
-        const { items } = yield* found(query)
-        assert.strictEqual(items.length, 1, query)
-        const [hit] = items[0]?.hits ?? []
-        const marked = hit?.marks.map(([from, to]) => hit.snippet.slice(from, to)).join("")
-        assert.strictEqual(marked, query.replaceAll('"', ""))
-      }
-      assert.strictEqual((yield* places("都東")).length, 0)
-    }).pipe(Effect.provide(memorySearch))
-)
 
 it.scoped("SE-43: a snippet is one line of bounded length with its marks inside, whatever the text", () =>
   Effect.gen(function* () {

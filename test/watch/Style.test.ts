@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assert, it } from "@effect/vitest"
 
-const css = readFileSync(fileURLToPath(new URL("../../packages/inspector/src/page/page.css", import.meta.url)), "utf8")
+const css = readFileSync(fileURLToPath(new URL("../../packages/inspector/src/page/base.css", import.meta.url)), "utf8")
 
 /** The colours of the light page, and of the dark one. */
 const themes = [...css.matchAll(/:root(?:\[data-theme="dark"\])? \{([^}]*)\}/g)].map(([, block = ""]) =>

@@ -126,7 +126,10 @@ export interface Settings<Extra = never> {
    * search stay as they are; readers that are further behind get `CursorExpired`.
    */
   readonly retention?: Retention.Policy
-  /** Whether to keep the index of `Search` current in the background (SE-9). Default: false; a search then updates it. */
+  /**
+   * Whether to keep the index of `Search` current in the background (SE-9). Default: false; a search then updates it. The
+   * index is beside the file, or where `Postgres.config` says.
+   */
   readonly search?: boolean
   /** Read models of other packages, written in each append's transaction. */
   readonly projectors?: ReadonlyArray<Projector>

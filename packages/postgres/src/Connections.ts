@@ -197,11 +197,14 @@ export const line = (settings: Settings): Effect.Effect<Line, never, Scope.Scope
         const made = await connected().catch((cause: unknown) => {
           throw failed(cause)
         })
-        const answers = await Promise.allSettled(
-          statements.map(({ text, values }) =>
-            made.query(values === undefined ? { text } : prepared({ text, values: [...values] }))
-          )
+        // One packet: the server and this process wake up once for all of them.
+        const { stream } = made.connection
+        stream.cork()
+        const sent = statements.map(({ text, values }) =>
+          made.query(values === undefined ? { text } : prepared({ text, values: [...values] }))
         )
+        stream.uncork()
+        const answers = await Promise.allSettled(sent)
         return answers.map((answer) => {
           if (answer.status === "rejected") throw failed(answer.reason)
           return { rows: answer.value.rows, changed: answer.value.rowCount ?? 0 }

@@ -15,6 +15,7 @@ import * as SqlEventLog from "@daybook/log/log/SqlEventLog"
 import * as Tails from "@daybook/log/log/Tails"
 import * as Writer from "@daybook/log/log/Writer"
 import { ReadSql } from "@daybook/log/storage/Database"
+import { eraseBeside, IndexFile } from "@daybook/log/storage/SearchFile"
 import { reasonOf } from "@daybook/log/storage/Transaction"
 import { Cause, Clock, Context, Effect, Exit, Layer } from "effect"
 import * as Appends from "./Appends.ts"
@@ -102,6 +103,7 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const readSql = yield* ReadSql
   const { line, settings } = yield* Lines
+  const indexFile = yield* IndexFile
   const identity = yield* EventRow.selectIdentity(sql)
   const idAt = EventRow.makeEventIds(identity)
   const writer = randomUUID()
@@ -127,8 +129,9 @@ const make = Effect.gen(function* () {
     Effect.sync(wakes.removed).pipe(
       Effect.zipRight(run(sql, notice(0, [sessionID]))),
       Effect.zipRight(sweep(sql)),
+      Effect.zipRight(Effect.provideService(eraseBeside(sql), IndexFile, indexFile)),
       Effect.withClock(Clock.make()),
-      Effect.catchAllCause((cause) => Effect.logDebug("a removed session's rows are not deleted yet", cause))
+      Effect.catchAllCause((cause) => Effect.logDebug("a removed session is not erased yet", cause))
     )
   // An earlier process may have ended during a removal.
   yield* Effect.forkScoped(Effect.ignoreLogged(Effect.withClock(sweep(sql), Clock.make())))

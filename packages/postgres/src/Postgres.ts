@@ -9,6 +9,7 @@ import * as Migrator from "@effect/sql/Migrator"
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import { anotherBuild, DatabaseError, ReadSql } from "@daybook/log/storage/Database"
+import { IndexFile, temporaryIndex } from "@daybook/log/storage/SearchFile"
 import { immediately, reasonOf } from "@daybook/log/storage/Transaction"
 import type { LogUnavailable } from "@daybook/log/log/EventLog"
 import { type Elsewhere, layerStore, type Services } from "@daybook/log/Store"
@@ -26,6 +27,11 @@ export interface Settings {
   readonly schema?: string
   /** Connections of the pool, besides one for appends and one that listens. Default: 10. */
   readonly connections?: number
+  /**
+   * The file of the search index on this machine, made if it does not exist. Each database and schema needs a file of its
+   * own. Default: a temporary index, which is built in each process and ends with it.
+   */
+  readonly searchIndex?: string
 }
 
 const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlClient>> = {
@@ -118,6 +124,7 @@ const open = (given: Settings) =>
     const line = yield* Connections.line(settings)
     return Context.make(SqlClient.SqlClient, sql as SqlClient.SqlClient).pipe(
       Context.add(ReadSql, sql),
+      Context.add(IndexFile, given.searchIndex ?? temporaryIndex),
       Context.add(PgEventLog.Lines, { line, settings })
     )
   })
@@ -153,5 +160,5 @@ export const layer = (settings: Settings): Layer.Layer<Services, DatabaseError |
 export const config = (settings: Settings): Elsewhere => ({
   name: nameOf(secretOf(settings)),
   layer: layer(settings),
-  lacks: ["projectors", "retention", "search"]
+  lacks: ["projectors", "retention"]
 })

@@ -2,6 +2,7 @@
 import { Effect, Either, Option, Schema } from "effect"
 import { Address } from "@daybook/log/domain/Address"
 import { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Session } from "@daybook/log/domain/Message"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { oneLine } from "../render/Plain.ts"
 import { sessionTable } from "../render/SessionLine.ts"
@@ -133,22 +134,51 @@ const byID = Effect.fn("SessionReference.byID")(function* (id: SessionID) {
   )
 })
 
-/** The session of the reference, or `undefined` for an unknown title or name. */
+/** The longest text that the list of sessions searches for. */
+const longestSearch = 1_000
+
+/** The only session whose title begins like this, in the directory, else anywhere; of several, the chosen one. */
+const byBeginning = Effect.fn("SessionReference.byBeginning")(function* (text: string, directory: string) {
+  if (text.length > longestSearch) return undefined
+  const sessions = yield* SessionStore
+  const begins = ({ title = "" }: Session) => title.toLowerCase().startsWith(text.toLowerCase())
+  const among = (where: { readonly directory?: string }) =>
+    Effect.map(sessions.list({ ...where, search: text, limit: 500 }), ({ items }) => items.filter(begins))
+  const here = yield* among({ directory })
+  const found = here.length > 0 ? here : yield* among({})
+  if (found.length < 2) return found[0]
+  const ids = found.map(({ id }) => id)
+  const why = `more than one session has a title that begins with "${oneLine(text)}"`
+  const some =
+    ids.length > offered ? `${ids.slice(0, offered).join(", ")} and ${ids.length - offered} more` : ids.join(", ")
+  return yield* choose(why, ids, new UsageError({ message: `${why}: ${some}; use more of it, or an id` }))
+})
+
+/** The session of the reference, or `undefined` for an unknown title or name. A title counts whole. */
 export const find = Effect.fn("SessionReference.find")(function* (reference: Reference, directory: string) {
   if (reference.type === "id") return yield* byID(reference.id)
   return (yield* byTitle(reference.title, directory)) ?? (yield* byAddress(reference.title))
 })
 
-/** The session for a reading verb: the named one, else the last used in the directory, else the last used anywhere. */
+const unknown = (text: string) =>
+  new NotFound({
+    message: `there is no session called "${oneLine(text)}"; give its id, its title, the beginning of one, or AGENT/SESSION`
+  })
+
+/** The session that is named whole, for a verb that cannot be undone. */
+export const exactly = Effect.fn("SessionReference.exactly")(function* (text: string) {
+  const found = yield* find(yield* parse(text), yield* Folder.current)
+  return found ?? (yield* unknown(text))
+})
+
+/**
+ * The session for any other verb: the named one, also by the beginning of its title, else the last used in the directory,
+ * else the last used anywhere.
+ */
 export const resolve = Effect.fn("SessionReference.resolve")(function* (text: string | undefined, directory: string) {
   if (text !== undefined) {
-    const found = yield* find(yield* parse(text), directory)
-    return (
-      found ??
-      (yield* new NotFound({
-        message: `there is no session called "${oneLine(text)}"; give its id, its title, or AGENT/SESSION`
-      }))
-    )
+    const found = (yield* find(yield* parse(text), directory)) ?? (yield* byBeginning(text, directory))
+    return found ?? (yield* unknown(text))
   }
   const sessions = yield* SessionStore
   const here = yield* sessions.list({ directory, limit: 1 })
@@ -162,7 +192,7 @@ export const resolveHere = (text: string | undefined) =>
 
 /** What help says of a session that need not be named. */
 export const lastUsed =
-  "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere."
+  "SESSION is an id, a title, or the beginning of one. Default: the session used last in this folder, or else the one used last anywhere."
 
 /** The session of this terminal, if it was prompted in this folder and still exists. */
 const ofTerminal = Effect.fnUntraced(function* (directory: string) {

@@ -23,7 +23,7 @@ import { Output, reporting, writeJson } from "../terminal/Output.ts"
 const chosen = ({ sessions }: Request) =>
   sessions.length === 0
     ? Effect.succeed(undefined)
-    : Effect.forEach(sessions, (text) => Effect.map(SessionReference.resolveHere(text), ({ id }) => id))
+    : Effect.forEach(sessions, (text) => Effect.map(SessionReference.exactly(text), ({ id }) => id))
 
 /** Without the roots of session files that were removed. */
 const present =
@@ -44,10 +44,10 @@ const retained = Effect.fnUntraced(function* (request: Request) {
 
 /** Writes what would go. */
 const show = Effect.fn("Command.prune.show")(function* (request: Request) {
-  const output = yield* Output
+  const [output, wanted] = [yield* Output, yield* retained(request)]
   let totals = none
   if (!request.json) yield* output.write(heading)
-  yield* Stream.runForEach(Retention.plan(yield* retained(request)), (cut) => {
+  yield* Stream.runForEach(Retention.plan(wanted), (cut) => {
     totals = added(totals, cut)
     return request.json ? writeJson(cutJson(cut)) : output.write(cutLine(cut))
   })

@@ -66,7 +66,7 @@ const removedBefore = Effect.fnUntraced(function* (reference: string) {
 
 const runRemove = Effect.fn("Command.remove")(function* (reference: string, sure: boolean) {
   const sessions = yield* Sessions
-  const found = yield* Effect.either(SessionReference.resolveHere(reference))
+  const found = yield* Effect.either(SessionReference.exactly(reference))
   if (Either.isLeft(found)) {
     const removed = found.left._tag === "SessionNotFound" ? yield* removedBefore(reference) : undefined
     if (removed === undefined) return yield* found.left

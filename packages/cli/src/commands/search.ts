@@ -1,6 +1,5 @@
 /** `daybook search`: finds texts in all sessions. `daybook history`: lists earlier prompts. Spec: CL-250..CL-253, CL-263. */
 import { Effect, Layer } from "effect"
-import * as Store from "@daybook/log/Store"
 import {
   type PromptsPage,
   Search,
@@ -14,6 +13,7 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import { type FieldValues, verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
+import * as PlaceStore from "../host/PlaceStore.ts"
 import { Remote } from "../host/Remote.ts"
 import { dateTime, oneLine, visible } from "../render/Plain.ts"
 import { plain, type Style, styleOf } from "../render/Style.ts"
@@ -107,10 +107,8 @@ const searched = Effect.fn("Command.search")(function* ({
   }
 })
 
-const searching = (filename: string) => SqlSearch.layer.pipe(Layer.provide(Store.layerReading({ filename })))
-
 const local = Layer.unwrapEffect(
-  Effect.map(DatabasePath.existingFile("daybook sessions and daybook messages list what is there"), searching)
+  Effect.map(DatabasePath.existing, (place) => Layer.provide(SqlSearch.layer, PlaceStore.layerSearching(place)))
 )
 
 /** The search of this environment: over its server if it names one, else in its database. */
@@ -193,8 +191,9 @@ export const search = verb({
       "text is its event: daybook context SESSION --at N shows what the model was shown then, and daybook messages SESSION " +
       "--after N continues there.",
     "The first search builds an index beside the database; later ones add what is new. It holds words and no text, and " +
-      "daybook remove erases a session from it. Only the first 64 Ki characters of a text are searched. Put -- before a query " +
-      "that begins with a dash."
+      "daybook remove erases a session from it. For a database of PostgreSQL each machine has an index of its own, from " +
+      "which its next search erases what other machines removed. Only the first 64 Ki characters of a text are searched. Put -- before a " +
+      "query that begins with a dash."
   ],
   given,
   examples: [

@@ -67,10 +67,8 @@ const faults = (filename: string): Stream.Stream<Check, Failures> =>
     Stream.provideLayer(Store.layer({ filename }))
   )
 
-/** The faults of the search index, as warnings, because it can be rebuilt. Without an index, as on PostgreSQL, there are none. */
-export const search = (place: Place) => (place._tag === "File" ? searchFaults(place.path) : Effect.succeed([]))
-
-const searchFaults = (filename: string) =>
+/** The faults of the search index, as warnings, because it can be rebuilt. Without an index there are none. */
+export const search = (place: Place) =>
   Effect.map(verify, (found) =>
     found.map((says): Check => ({
       about: "search",
@@ -78,7 +76,7 @@ const searchFaults = (filename: string) =>
       says,
       fix: "daybook search --rebuild builds the index again from the log"
     }))
-  ).pipe(Effect.provide(Store.layer({ filename })))
+  ).pipe(Effect.provide(PlaceStore.layerSearching(place)))
 
 /** Daybook's own folders, which only their owner may read. */
 const ownFolders = (filename: string): ReadonlyArray<string> => {

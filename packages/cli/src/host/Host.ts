@@ -77,20 +77,21 @@ const placementOf = (node: Node | undefined) =>
         ({ Cluster }) => Cluster.placement(node)
       )
 
-/** The options that say where the runtime keeps what. With `background`, it keeps the search index of a file current. */
+/** The options that say where the runtime keeps what. With `background`, it keeps the search index current. */
 const optionsOf = (
   place: Place,
   background: boolean,
   node?: Node
 ): Effect.Effect<
   | Pick<Daybook.Options, "filename" | "search">
-  | Pick<Daybook.DatabaseOptions, "database" | "leaseMs" | "placement" | "toolOutputs" | "snapshots">
+  | Pick<Daybook.DatabaseOptions, "database" | "leaseMs" | "placement" | "search" | "toolOutputs" | "snapshots">
 > =>
   place._tag === "File"
     ? Effect.succeed({ filename: place.path, search: background })
     : Effect.map(Effect.all([PlaceStore.elsewhere(place), placementOf(node)]), ([database, placement]) => ({
         database,
         placement,
+        search: background,
         ...(placement === undefined ? {} : { leaseMs: nodeLease }),
         toolOutputs: join(dirname(place.path), "tool-output"),
         snapshots: Snapshots.folderBeside(place.path)

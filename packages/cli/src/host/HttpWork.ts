@@ -12,7 +12,6 @@ import * as Inspector from "@daybook/inspector/Inspector"
 import { LogUnavailable } from "@daybook/log/log/EventLog"
 import { Search } from "@daybook/log/search/Search"
 import * as SqlSearch from "@daybook/log/search/SqlSearch"
-import * as Store from "@daybook/log/Store"
 import * as HttpServing from "@daybook/server/http/HttpServing"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import { Catalog } from "@daybook/models"
@@ -26,6 +25,7 @@ import { FileProblem } from "../support/Errors.ts"
 import { dataFolder } from "../support/Paths.ts"
 import * as ModelList from "./ModelList.ts"
 import * as Nodes from "./Nodes.ts"
+import * as PlaceStore from "./PlaceStore.ts"
 import * as WholeFile from "./WholeFile.ts"
 
 const path = Effect.sync(() => join(dataFolder(process.env, homedir()), "http-token"))
@@ -134,10 +134,10 @@ const textOf = (path: string) =>
 const fileOf = (place: Place): string | undefined =>
   place._tag === "File" && place.path !== ":memory:" ? place.path : undefined
 
-const searchOf = (filename: string | undefined) =>
-  filename === undefined
+const searchOf = (place: Place) =>
+  place.path === ":memory:"
     ? Effect.succeed(undefined)
-    : Effect.map(Layer.build(Layer.provide(SqlSearch.layer, Store.layerReading({ filename }))), Context.get(Search))
+    : Effect.map(Layer.build(Layer.provide(SqlSearch.layer, PlaceStore.layerSearching(place))), Context.get(Search))
 
 const statsOf =
   (database: string): Machine["stats"] =>
@@ -181,7 +181,7 @@ export const serve = Effect.fn("Command.serve.http")(function* (request: HttpReq
     version: DAYBOOK_VERSION,
     asks,
     budget: (yield* Configuration.load).budget,
-    search: yield* searchOf(filename),
+    search: yield* searchOf(place),
     models,
     machine: {
       shells,

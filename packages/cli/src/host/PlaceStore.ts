@@ -3,16 +3,20 @@
  * Spec: CL-800, CL-803 in specs/cli.md.
  */
 import { Effect, Layer } from "effect"
+import type * as SqlSearch from "@daybook/log/search/SqlSearch"
+import { searchPath } from "@daybook/log/storage/SearchFile"
 import * as Store from "@daybook/log/Store"
 import type { Place } from "../config/DatabasePath.ts"
 
 type Server = Extract<Place, { readonly _tag: "Postgres" }>
 
+const settingsOf = (place: Server) => ({ ...place, searchIndex: searchPath(place.path) })
+
 /** A database of PostgreSQL, for the runtime. */
 export const elsewhere = (place: Server): Effect.Effect<Store.Elsewhere> =>
   Effect.map(
     Effect.promise(() => import("@daybook/postgres")),
-    ({ Postgres }) => Postgres.config(place)
+    ({ Postgres }) => Postgres.config(settingsOf(place))
   )
 
 /** The log and its stores. */
@@ -24,3 +28,23 @@ export const layer = (place: Place) =>
 /** As `layer`, for a process that only reads. */
 export const layerReading = (place: Place) =>
   place._tag === "File" ? Store.layerReading({ filename: place.path }) : layer(place)
+
+/** Connections to PostgreSQL for searches. */
+const searchConnections = 3
+
+type Searching = Layer.Layer<
+  Layer.Layer.Context<typeof SqlSearch.layer>,
+  Layer.Layer.Error<ReturnType<typeof Store.layerReading>>
+>
+
+/** As `layerReading`, for a search: of PostgreSQL only the connections. */
+export const layerSearching = (place: Place): Searching =>
+  place._tag === "File"
+    ? Store.layerReading({ filename: place.path })
+    : Layer.unwrapEffect(
+        Effect.map(
+          Effect.promise(() => import("@daybook/postgres")),
+          ({ Postgres }): Searching =>
+            Postgres.layerConnections({ ...settingsOf(place), connections: searchConnections })
+        )
+      )

@@ -19,8 +19,7 @@ import {
   withNewSessions,
   withReader
 } from "../host/Runtime.ts"
-import { oneLine } from "../render/Plain.ts"
-import { noSessions, NotFound, UsageError } from "../support/Errors.ts"
+import { noSessions, UsageError } from "../support/Errors.ts"
 import * as Asks from "./Asks.ts"
 import * as Draft from "./Draft.ts"
 import * as Plain from "./Plain.ts"
@@ -37,11 +36,6 @@ export const canOpen = (): boolean =>
 
 const noTerminal = () =>
   new UsageError({ message: "the screen needs a terminal for stdin and stdout; daybook -p TEXT runs one prompt" })
-
-const named = Effect.fnUntraced(function* (text: string, directory: string) {
-  const found = yield* SessionReference.find(yield* SessionReference.parse(text), directory)
-  return found ?? (yield* new NotFound({ message: `there is no session called "${oneLine(text)}"` }))
-})
 
 /** The last session here; over a server, whose folders are elsewhere, its last one if none is of this folder. */
 const lastOne = (directory: string) =>
@@ -65,9 +59,10 @@ const sessionsOf = Effect.fnUntraced(function* (
   }
   return yield* withReader(
     Effect.gen(function* () {
-      if (session !== undefined) return { session: yield* named(session, directory), offered: undefined }
+      if (session !== undefined)
+        return { session: yield* SessionReference.resolve(session, directory), offered: undefined }
       if (left !== undefined) {
-        const found = yield* Effect.option(named(left, directory))
+        const found = yield* Effect.option(SessionReference.resolve(left, directory))
         if (found._tag === "Some") return { session: found.value, offered: undefined }
       }
       if (goOn) return { session: yield* lastOne(directory), offered: undefined }

@@ -9,9 +9,10 @@ import { Array as Arr, Effect, Either, Metric, Option } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { selectEvents, toEvent, unavailable } from "../log/EventRow.ts"
-import * as Connection from "../storage/Connection.ts"
+import type * as Connection from "../storage/Connection.ts"
 import { ReadSql } from "../storage/Database.ts"
-import { erase, fileOf, openExisting, reset, searchPath } from "../storage/SearchFile.ts"
+import * as Dialect from "../storage/Dialect.ts"
+import { indexPath, openExisting, reset } from "../storage/SearchFile.ts"
 import { directly, immediately, reasonOf, retryBusy } from "../storage/Transaction.ts"
 import { type Blocks, makeBlocks, selectBySeq, selectKeptParts } from "../store/Content.ts"
 import * as Metrics from "../support/Metrics.ts"
@@ -34,7 +35,7 @@ interface Row {
 const selectRows = (sql: SqlClient.SqlClient, documents: ReadonlyArray<Document>) => {
   const asked = documents.map(({ callID, messageID, sessionID }) => [sessionID, messageID ?? null, callID ?? null])
   return sql<Row>`SELECT p.name AS tool, j.value ->> 1 AS "messageID", m.seq, e.position
-    FROM json_each(${JSON.stringify(asked)}) j
+    FROM ${Dialect.rows(sql, asked)}
       LEFT JOIN event_sequence q ON q.session_id = j.value ->> 0
       LEFT JOIN session_part p ON p.session = q.session AND p.message_id = j.value ->> 1 AND p.kind = 'tool'
         AND p.key = j.value ->> 2
@@ -63,7 +64,7 @@ const selectNames = Effect.fnUntraced(function* (
   if (positions.length > 0) {
     const found = yield* selectEvents(
       sql,
-      sql`WHERE e.position IN (SELECT value FROM json_each(${JSON.stringify(positions)}))`
+      sql`WHERE e.position IN (SELECT value FROM ${Dialect.numbers(sql, positions)})`
     )
     for (const row of found) {
       const event = toEvent(row)
@@ -131,46 +132,48 @@ interface State {
 const selectState = (index: SqlClient.SqlClient) =>
   Effect.map(index<State>`SELECT identity, position, compared, checksum FROM state WHERE one = 1`, ([state]) => state)
 
-/** The last position that the log assigned: its event may be pruned or removed by now. */
-const selectHead = (log: SqlClient.SqlClient) =>
-  Effect.map(
-    log<{ readonly head: number }>`SELECT seq AS head FROM sqlite_sequence WHERE name = 'event'`,
-    ([row]) => row?.head ?? 0
-  )
+type Origin = { readonly identity: string; readonly head: number; readonly checksum: number | null }
 
-/** How far the index is. */
-export const progress = ({ index, log }: Places): Effect.Effect<Progress, SqlError.SqlError> =>
-  Effect.map(Effect.all([selectState(index), selectHead(log)]), ([state, head]) => {
-    const position = state?.position ?? 0
-    return { position, head: Math.max(position, head) }
-  })
-
-type Origin = { readonly identity: string; readonly last: number; readonly checksum: number | null }
-
-/** Empties an index of another log, or of another past of this log, such as a restored copy. */
-const settle = Effect.fnUntraced(function* ({ index, log }: Places) {
+/**
+ * Where the log is, and the state of the index; none if it is of another log, or of another past of this log, such as a
+ * restored copy. The event of the last position may be pruned or removed by now.
+ */
+const selectOrigin = Effect.fnUntraced(function* ({ index, log }: Places) {
   const state = yield* selectState(index)
-  const [origin] = yield* log<Origin>`SELECT identity,
-      coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'event'), 0) AS last,
+  const [origin] = yield* log<Origin>`SELECT identity, ${Dialect.newestPosition(log)} AS head,
       (SELECT checksum FROM event WHERE position = ${state?.compared ?? 0}) AS checksum
     FROM log_identity WHERE one = 1`
   if (origin === undefined) return yield* Effect.dieMessage("the database has no identity")
-  const { checksum, identity, last } = origin
+  const { checksum, head, identity } = origin
   const fits =
-    state?.identity === identity && state.position <= last && (checksum === null || checksum === state.checksum)
-  if (fits) return
-  if (state !== undefined) yield* reset(index)
+    state?.identity === identity && state.position <= head && (checksum === null || checksum === state.checksum)
+  return { identity, head, state: fits ? state : undefined, isEmpty: state === undefined }
+})
+
+/** How far the index is. One that does not fit the log is as an empty one. */
+export const progress = (places: Places): Effect.Effect<Progress, SqlError.SqlError> =>
+  Effect.map(selectOrigin(places), ({ head, state }) => ({ position: state?.position ?? 0, head }))
+
+/** Empties an index that does not fit the log. */
+const settle = Effect.fnUntraced(function* (places: Places) {
+  const { index } = places
+  const { identity, isEmpty, state } = yield* selectOrigin(places)
+  if (state !== undefined) return
+  if (!isEmpty) yield* reset(index)
   yield* retryBusy(index`INSERT INTO state (one, identity, position, compared, checksum)
     VALUES (1, ${identity}, 0, 0, 0) ON CONFLICT DO NOTHING`)
 })
 
 type Key = { readonly position: number; readonly bytes: number }
 
+/** The numbers of the names whose events may have a document. */
+const selectTypes = (log: SqlClient.SqlClient) =>
+  log`SELECT type FROM event_type WHERE name IN (SELECT value FROM ${Dialect.texts(log, storedNames)})`
+
 const selectNext = Effect.fnUntraced(function* (log: SqlClient.SqlClient, after: number, head: number) {
   const end = Math.min(after + span, head)
-  const keys = yield* log<Key>`SELECT position, octet_length(data) AS bytes FROM event
-    WHERE position > ${after} AND position <= ${end} AND type IN (
-      SELECT type FROM event_type WHERE name IN (SELECT value FROM json_each(${JSON.stringify(storedNames)})))
+  const keys = yield* log<Key>`SELECT position, ${log.literal(Dialect.bytesOf(log, "data"))} AS bytes FROM event
+    WHERE position > ${after} AND position <= ${end} AND type IN (${selectTypes(log)})
     ORDER BY position LIMIT ${most}`
   let bytes = 0
   const chosen = keys.filter((key, at) => (bytes += key.bytes) <= mostBytes || at === 0)
@@ -225,37 +228,49 @@ const insert = (index: Connection.Statements, session: number, document: Named) 
   )
 }
 
-/** Stores documents and moves the position. Looks sessions up under the lock: a later removal waits for it. */
+const selectKeys = (log: SqlClient.SqlClient, documents: ReadonlyArray<Document>) => {
+  const ids = [...new Set(documents.map(({ sessionID }) => sessionID))]
+  if (ids.length === 0) return Effect.succeed([])
+  return log<SessionKey>`SELECT session, session_id, coalesce(incarnation, 0) AS first FROM event_sequence
+    WHERE session_id IN (SELECT value FROM ${Dialect.texts(log, ids)})`
+}
+
+const insertAll = (
+  statements: Connection.Statements,
+  documents: ReadonlyArray<Named>,
+  sessions: ReadonlyArray<SessionKey>,
+  move: Move | undefined
+) => {
+  const [state] = statements.all<State>("SELECT position FROM state WHERE one = 1", [])
+  if (move !== undefined && state?.position !== move.from) return
+  const keys = new Map(sessions.map((key) => [key.session_id, key]))
+  for (const document of documents) {
+    const key = keys.get(document.sessionID)
+    // An earlier position belongs to a removed session of this id.
+    if (key !== undefined && document.position >= key.first) insert(statements, key.session, document)
+  }
+  if (move === undefined) return
+  statements.run("UPDATE state SET position = ? WHERE one = 1", [move.to])
+  if (move.compared === undefined) return
+  statements.run("UPDATE state SET compared = ?, checksum = ? WHERE one = 1", [
+    move.compared.compared,
+    move.compared.checksum
+  ])
+}
+
+/**
+ * Stores documents and moves the position. Looks sessions up under the lock: a later removal from a file waits for it. The
+ * next update erases the documents of a session that was removed from PostgreSQL meanwhile.
+ */
 const store = ({ index, log }: Places, documents: ReadonlyArray<Named>, move: Move | undefined) =>
   Effect.scoped(
+    // Reserved before the lock, so that nothing waits for the log's connection under it.
     Effect.flatMap(log.reserve, (connection) =>
       immediately(index)(
-        directly(index, (statements) => {
-          const [state] = statements.all<State>("SELECT position FROM state WHERE one = 1", [])
-          if (move !== undefined && state?.position !== move.from) return
-          const ids = JSON.stringify([...new Set(documents.map(({ sessionID }) => sessionID))])
-          const keys = new Map(
-            Connection.statementsOf(connection)
-              ?.all<SessionKey>(
-                `SELECT session, session_id, coalesce(incarnation, 0) AS first FROM event_sequence
-                  WHERE session_id IN (SELECT value FROM json_each(?))`,
-                [ids]
-              )
-              .map((key) => [key.session_id, key])
-          )
-          for (const document of documents) {
-            const key = keys.get(document.sessionID)
-            // An earlier position belongs to a removed session of this id.
-            if (key !== undefined && document.position >= key.first) insert(statements, key.session, document)
-          }
-          if (move === undefined) return
-          statements.run("UPDATE state SET position = ? WHERE one = 1", [move.to])
-          if (move.compared === undefined) return
-          statements.run("UPDATE state SET compared = ?, checksum = ? WHERE one = 1", [
-            move.compared.compared,
-            move.compared.checksum
-          ])
-        })
+        Effect.flatMap(
+          Effect.provideService(selectKeys(log, documents), SqlClient.TransactionConnection, [connection, 0]),
+          (sessions) => directly(index, (statements) => insertAll(statements, documents, sessions, move))
+        )
       )
     )
   ).pipe(retryBusy)
@@ -270,7 +285,7 @@ const step = Effect.fnUntraced(function* (places: Places) {
       ? []
       : yield* selectEvents(
           places.log,
-          places.log`WHERE e.position IN (SELECT value FROM json_each(${JSON.stringify(positions)})) ORDER BY e.position`
+          places.log`WHERE e.position IN (SELECT value FROM ${Dialect.numbers(places.log, positions)}) ORDER BY e.position`
         )
   const documents = yield* withNames(places.log, Arr.filterMap(readable(rows), documentOf))
   yield* store(places, documents, { from: position, to: end, compared: checksums(rows) })
@@ -309,14 +324,15 @@ const indexKept = Effect.fnUntraced(function* (places: Places, { floor, session_
 /** What runs around each step, for pauses between them. */
 export type Paced = <A, E, R>(step: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-/** Indexes until the index has reached the end of the log. */
+/** Erases removed sessions, then indexes until the index has reached the end of the log. */
 export const update = Effect.fnUntraced(function* (
   places: Places,
+  erasing: Effect.Effect<void, SqlError.SqlError>,
   paced: Paced,
   onProgress: (progress: Progress) => Effect.Effect<void>
 ) {
   yield* settle(places)
-  yield* erase(places.log, places.index)
+  yield* erasing
   const known = new Map<string, number>()
   while (true) {
     const { position } = yield* progress(places)
@@ -348,6 +364,8 @@ const damages = (index: SqlClient.SqlClient) =>
 
 /** How many documents have no words, or no event in the log: neither stored nor kept by retention. */
 const countExtra = Effect.fnUntraced(function* ({ index, log }: Places) {
+  // The next update erases what was removed from PostgreSQL.
+  const awaited = Dialect.isPostgres(log) ? log`q.session IS NULL OR` : log``
   let [after, extra] = [-1, 0]
   while (true) {
     const rows = yield* index<Position & { readonly session: number; readonly seq: number; readonly words: number }>`
@@ -357,11 +375,11 @@ const countExtra = Effect.fnUntraced(function* ({ index, log }: Places) {
     const last = rows.at(-1)
     if (last === undefined) return extra
     after = last.position
-    const places = JSON.stringify(rows.map(({ position, seq, session }) => [position, session, seq]))
-    const [known] = yield* log<{ readonly count: number }>`SELECT count(*) AS count FROM json_each(${places}) j
-      JOIN event_sequence q ON q.session = j.value ->> 1 AND q.session_id IS NOT NULL
-      LEFT JOIN event e ON e.position = j.value ->> 0
-      WHERE e.position IS NOT NULL OR j.value ->> 2 <= q.floor`
+    const places = rows.map(({ position, seq, session }) => [position, session, seq])
+    const [known] = yield* log<{ readonly count: number }>`SELECT count(*) AS count FROM ${Dialect.rows(log, places)}
+      LEFT JOIN event_sequence q ON q.session = CAST(j.value ->> 1 AS BIGINT) AND q.session_id IS NOT NULL
+      LEFT JOIN event e ON e.position = CAST(j.value ->> 0 AS BIGINT) AND e.session = q.session
+      WHERE ${awaited} e.position IS NOT NULL OR CAST(j.value ->> 2 AS BIGINT) <= q.floor`
     extra += rows.length - (known?.count ?? 0) + rows.filter(({ words }) => words === 0).length
   }
 })
@@ -373,8 +391,7 @@ const countMissing = Effect.fnUntraced(function* ({ index, log }: Places) {
   let [after, missing] = [0, 0]
   while (true) {
     const rows = yield* log<Position>`SELECT position FROM event
-      WHERE position > ${after} AND position <= ${end} AND type IN (
-        SELECT type FROM event_type WHERE name IN (SELECT value FROM json_each(${JSON.stringify(storedNames)})))
+      WHERE position > ${after} AND position <= ${end} AND type IN (${selectTypes(log)})
       ORDER BY position LIMIT ${portion}`
     const last = rows.at(-1)
     if (last === undefined) return missing
@@ -395,6 +412,8 @@ const texts = (count: number) => (count === 1 ? "1 text" : `${count} texts`)
 const compare = Effect.fnUntraced(function* (places: Places) {
   const damaged = yield* damages(places.index)
   if (damaged.length > 0) return damaged.map((line) => `the search index is damaged: ${line}`)
+  // The next update builds one that does not fit the log.
+  if ((yield* progress(places)).position === 0) return []
   const [extra, missing] = [yield* countExtra(places), yield* countMissing(places)]
   return Arr.getSomes([
     extra === 0 ? Option.none() : Option.some(`the search index has ${texts(extra)} that the log has not`),
@@ -402,11 +421,10 @@ const compare = Effect.fnUntraced(function* (places: Places) {
   ])
 })
 
-/** Every problem of the index beside the database, as a sentence; none if there is no index. */
+/** Every problem of the database's index on this machine, as a sentence; none if there is no index. */
 export const verify = Effect.gen(function* () {
   const log = yield* ReadSql
-  const file = yield* fileOf(yield* SqlClient.SqlClient)
-  const index = file === "" ? Option.none() : yield* openExisting(searchPath(file))
+  const index = yield* openExisting(yield* indexPath(yield* SqlClient.SqlClient))
   return Option.isNone(index) ? [] : yield* compare({ log, index: index.value })
 }).pipe(
   Effect.scoped,

@@ -5,6 +5,7 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as Statement from "@effect/sql/Statement"
 import { Effect } from "effect"
 import type { NonEmptyArray, NonEmptyReadonlyArray } from "effect/Array"
+import * as Dialect from "../storage/Dialect.ts"
 import { Role } from "./Document.ts"
 import type { Places } from "./Indexing.ts"
 import { matchText, phraseText, type Query } from "./Query.ts"
@@ -81,7 +82,7 @@ const inFolder = (sql: SqlClient.SqlClient, folder: string) =>
     : sql`(s.directory = ${folder} OR (s.directory > ${`${folder}/`} AND s.directory < ${`${folder}0`}))`
 
 const withTitle = (sql: SqlClient.SqlClient, title: string) =>
-  sql`s.title LIKE ${`%${title.replace(/[\\%_]/g, "\\$&")}%`} ESCAPE '\\'`
+  sql`s.title ${Dialect.like(sql)} ${`%${title.replace(/[\\%_]/g, "\\$&")}%`} ESCAPE '\\'`
 
 const named = (sql: SqlClient.SqlClient, name: string) =>
   name.startsWith("ses_") ? sql`s.id = ${name}` : sql`s.title = ${name}`

@@ -10,9 +10,9 @@ import { SessionID } from "../domain/Identifiers.ts"
 import { InvalidInput } from "../domain/InvalidInput.ts"
 import { EventLog, type LogUnavailable } from "../log/EventLog.ts"
 import { selectEvents, toEvent, unavailable } from "../log/EventRow.ts"
-import { DatabaseError, open, ReadSql } from "../storage/Database.ts"
-import { isPostgres } from "../storage/Dialect.ts"
-import { fileOf, openIndex, reset, searchPath } from "../storage/SearchFile.ts"
+import { type DatabaseError, open, ReadSql } from "../storage/Database.ts"
+import * as Dialect from "../storage/Dialect.ts"
+import { indexPath, makeErasing, openIndex, reset } from "../storage/SearchFile.ts"
 import { directly, retryBusy } from "../storage/Transaction.ts"
 import { selectBySeq } from "../store/Content.ts"
 import { clamp } from "../support/Clamp.ts"
@@ -50,8 +50,11 @@ const readDocuments = (
   places: ReadonlyArray<EventPlace>
 ): Effect.Effect<ReadonlyMap<number, Document>, SqlError> =>
   Effect.gen(function* () {
-    const positions = JSON.stringify(places.map(({ position }) => position))
-    const rows = yield* selectEvents(log, log`WHERE e.position IN (SELECT value FROM json_each(${positions}))`)
+    const positions = places.map(({ position }) => position)
+    const rows = yield* selectEvents(
+      log,
+      log`WHERE e.position IN (SELECT value FROM ${Dialect.numbers(log, positions)})`
+    )
     const events = Arr.filterMap(rows, (row) => Option.flatMap(toEvent(row), Either.getRight))
     const stored = new Set(events.map(({ position }) => position))
     const pruned = Arr.groupBy(
@@ -93,10 +96,16 @@ const selectMatches = (index: Places["index"], match: string | undefined, { crea
       ${match === undefined ? index`` : index`AND position IN (SELECT rowid FROM terms WHERE terms MATCH ${match})`}
     ORDER BY created DESC, position DESC LIMIT ${portion}`
 
+const numbersOf = (log: SqlClient.SqlClient, of: ReadonlyArray<{ readonly session: number }>) =>
+  Dialect.numbers(
+    log,
+    of.map(({ session }) => session)
+  )
+
 /** The sessions of matches without those that agents created, and only those of the folder if there is one. */
 const selectPromptRows = (log: Places["log"], matches: ReadonlyArray<Match>, directory: string | undefined) =>
   log<Row>`SELECT q.session, s.id, s.directory FROM event_sequence q JOIN session s ON s.id = q.session_id
-    WHERE q.session IN (SELECT value FROM json_each(${JSON.stringify(matches.map(({ session }) => session))}))
+    WHERE q.session IN (SELECT value FROM ${numbersOf(log, matches)})
       AND s.parent_id IS NULL ${directory === undefined ? log`` : log`AND s.directory = ${directory}`}`
 
 /** The prompts of the matches, in their order. */
@@ -142,6 +151,8 @@ export const prompts = Effect.fnUntraced(function* (
   const match = promptText(terms)
   let last = cursor === undefined ? newest : yield* lastOf(cursor)
   const items: Array<PastPrompt> = []
+  // An index of another log, which the next update empties.
+  if ((yield* Indexing.progress(places)).position === 0) return { items } satisfies PromptsPage
   for (;;) {
     const matches = yield* selectMatches(places.index, match, last)
     for (const { place, prompt } of yield* read(places.log, matches, directory)) {
@@ -250,7 +261,7 @@ interface SessionRow {
 
 const selectShown = (log: SqlClient.SqlClient, groups: ReadonlyArray<Group>) =>
   log<SessionRow>`SELECT q.session, s.id, s.title, s.directory FROM event_sequence q JOIN session s ON s.id = q.session_id
-    WHERE q.session IN (SELECT value FROM json_each(${JSON.stringify(groups.map(({ session }) => session))}))`
+    WHERE q.session IN (SELECT value FROM ${numbersOf(log, groups)})`
 
 const toHit = (scored: Scored, document: Named, shown: Snippet): SearchHit => ({
   seq: scored.seq,
@@ -332,17 +343,13 @@ const reading = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, Failed<E>>
 const make = Effect.gen(function* () {
   const log = yield* ReadSql
   const writer = yield* SqlClient.SqlClient
-  if (isPostgres(writer)) {
-    const details = "only a database in a file can be searched yet"
-    return yield* new DatabaseError({ filename: "the search index", reason: "not-supported", details })
-  }
-  const file = yield* Effect.orDie(fileOf(writer))
-  const index = yield* openIndex(file === "" ? ":memory:" : searchPath(file))
+  const index = yield* openIndex(yield* Effect.orDie(indexPath(writer)))
   const places: Connections = { log, index, shown: yield* openTable }
+  const erasing = makeErasing(log, index)
   const alone = (yield* Effect.makeSemaphore(1)).withPermits(1)
 
   const update = ({ gently = false, onProgress = () => Effect.void }: UpdateOptions = {}) =>
-    reading(Indexing.update(places, gently ? gentle : brisk, onProgress))
+    reading(Indexing.update(places, erasing, gently ? gentle : brisk, onProgress))
 
   return Search.of({
     search: (options) => withSpan("Search.search")(reading(run(places, options))),

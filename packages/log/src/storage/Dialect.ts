@@ -41,11 +41,29 @@ export const numbers = (sql: Sql, values: ReadonlyArray<number>): Statement.Frag
     : sql`json_each(${array}) AS j`
 }
 
+/** JSON of texts as the database stores them: UTF-8 has no half of a surrogate pair, and PostgreSQL no U+0000. */
+const jsonOf = (sql: Sql, values: ReadonlyArray<unknown>): string => {
+  const isNarrow = isPostgres(sql)
+  return JSON.stringify(values, (_, value: unknown) => {
+    if (typeof value !== "string") return value
+    const text = Buffer.from(value).toString()
+    return isNarrow ? text.replaceAll("\0", "\uFFFD") : text
+  })
+}
+
 /** `numbers` of texts. */
 export const texts = (sql: Sql, values: ReadonlyArray<string>): Statement.Fragment => {
-  const array = JSON.stringify(values)
+  const array = jsonOf(sql, values)
   return isPostgres(sql)
     ? sql`json_array_elements_text(CAST(${array} AS json)) AS j (value)`
+    : sql`json_each(${array}) AS j`
+}
+
+/** Rows of texts and numbers, as a table `j`: `j.value ->> 0` is the first column, as a text; `j.key` orders the rows. */
+export const rows = (sql: Sql, values: ReadonlyArray<ReadonlyArray<string | number | null>>): Statement.Fragment => {
+  const array = jsonOf(sql, values)
+  return isPostgres(sql)
+    ? sql`json_array_elements(CAST(${array} AS json)) WITH ORDINALITY AS j (value, key)`
     : sql`json_each(${array}) AS j`
 }
 

@@ -1,15 +1,17 @@
 /**
- * Opens the search index: a database of its own beside the log's, so that indexing never holds the log's lock. It holds
- * terms and places, no text, and can be built again from the log at any time. Removed sessions are
- * erased from it. Spec: SE-1..SE-4, SE-20..SE-22 in specs/storage.md.
+ * Opens the search index: an SQLite database of its own on this machine, so that indexing never holds the log's lock. It
+ * holds terms and places, no text, and can be built again from the log at any time. Removed sessions are erased from it.
+ * Spec: SE-1..SE-4, SE-20..SE-22 in specs/storage.md, PG-50, PG-51 in specs/postgres.md.
  */
 import { existsSync, realpathSync, rmSync } from "node:fs"
+import { dirname } from "node:path"
 import * as Reactivity from "@effect/experimental/Reactivity"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
-import { Clock, Effect, Option, type Scope } from "effect"
+import { Clock, Context, Effect, Option, type Scope } from "effect"
 import { DatabaseError, open } from "./Database.ts"
-import { makePrivate } from "./PrivateFile.ts"
+import * as Dialect from "./Dialect.ts"
+import { makeFolders, makePrivate } from "./PrivateFile.ts"
 import { pragma, directly, immediately, reasonOf, retryBusy } from "./Transaction.ts"
 import * as UnusedBytes from "./UnusedBytes.ts"
 import { truncate } from "./UnusedBytes.ts"
@@ -34,6 +36,20 @@ export const fileOf = (sql: SqlClient.SqlClient): Effect.Effect<string, SqlError
     sql<{ readonly file: string }>`SELECT file FROM pragma_database_list WHERE name = 'main'`,
     ([main]) => main?.file ?? ""
   )
+
+/** SQLite's name of a temporary database: it moves to a nameless file when it grows, and ends with its connection. */
+export const temporaryIndex = ""
+
+/** Where the index of a log in PostgreSQL is kept on this machine. */
+export class IndexFile extends Context.Reference<IndexFile>()("@daybook/log/IndexFile", {
+  defaultValue: () => temporaryIndex
+}) {}
+
+/** Where the index of a log is kept. */
+export const indexPath = (log: SqlClient.SqlClient): Effect.Effect<string, SqlError.SqlError> =>
+  Dialect.isPostgres(log) ? IndexFile : Effect.map(fileOf(log), (file) => (file === "" ? ":memory:" : searchPath(file)))
+
+const isFile = (path: string): boolean => path !== ":memory:" && path !== temporaryIndex
 
 const tables = [
   // One row: the log that the index belongs to, the position up to which it is complete, and an event to compare.
@@ -120,7 +136,11 @@ export const discard = (path: string): Effect.Effect<void> =>
 
 const opened = (path: string) =>
   Effect.gen(function* () {
-    if (path !== ":memory:") yield* Effect.promise(() => makePrivate(path))
+    if (isFile(path)) {
+      // If the folder cannot be made, SQLite reports that the file cannot be opened.
+      yield* Effect.ignore(Effect.tryPromise(() => makeFolders(dirname(path), 0o700)))
+      yield* Effect.promise(() => makePrivate(path))
+    }
     const sql = yield* open({ filename: path })
     yield* Effect.catchTag(retryBusy(prepare(sql, path)), "SqlError", unusable(path))
     return sql
@@ -130,14 +150,15 @@ const opened = (path: string) =>
 export const openIndex = (path: string): Effect.Effect<SqlClient.SqlClient, DatabaseError, Scope.Scope> =>
   opened(path).pipe(
     Effect.catchIf(
-      ({ reason }) => reason === "corrupt" && path !== ":memory:",
+      ({ reason }) => reason === "corrupt" && isFile(path),
       () => Effect.zipRight(discard(path), opened(path))
     ),
     Effect.provide(Reactivity.layer)
   )
 
-/** Opens the index of a database if it exists. */
-export const openExisting = (path: string) => (existsSync(path) ? Effect.asSome(openIndex(path)) : Effect.succeedNone)
+/** Opens an index if there is a file of it. */
+export const openExisting = (path: string) =>
+  isFile(path) && existsSync(path) ? Effect.asSome(openIndex(path)) : Effect.succeedNone
 
 // Removes from the search index what belongs to removed sessions, whose terms FTS5 keeps until segments are merged.
 
@@ -154,9 +175,12 @@ const betweenSteps = Effect.withClock(Effect.sleep("1 millis"), Clock.make())
 const selectGone = Effect.fnUntraced(function* (log: SqlClient.SqlClient, index: SqlClient.SqlClient) {
   const indexed = yield* index<{ readonly session: number }>`SELECT session FROM session`
   if (indexed.length === 0) return []
-  const gone = yield* log<{ readonly session: number }>`SELECT value AS session
-    FROM json_each(${JSON.stringify(indexed.map(({ session }) => session))})
-    WHERE value NOT IN (SELECT session FROM event_sequence WHERE session_id IS NOT NULL)`
+  const gone = yield* log<{ readonly session: number }>`SELECT j.value AS session
+    FROM ${Dialect.numbers(
+      log,
+      indexed.map(({ session }) => session)
+    )}
+    WHERE NOT EXISTS (SELECT 1 FROM event_sequence q WHERE q.session = j.value AND q.session_id IS NOT NULL)`
   return gone.map(({ session }) => session)
 })
 
@@ -191,20 +215,6 @@ const mergeStep = (index: SqlClient.SqlClient, first: boolean) =>
     )
   )
 
-/** Deletes the documents of removed sessions, and merges all segments, so that none of their terms is left. */
-export const erase = Effect.fnUntraced(function* (log: SqlClient.SqlClient, index: SqlClient.SqlClient) {
-  const gone = yield* selectGone(log, index)
-  if (gone.length === 0) return
-  for (const session of gone) while (yield* deleteStep(index, session)) yield* betweenSteps
-  let first = true
-  while (yield* mergeStep(index, first)) {
-    first = false
-    yield* betweenSteps
-  }
-  // Last: after a kill before this, the next run merges again.
-  yield* retryBusy(index`DELETE FROM session WHERE session IN (SELECT value FROM json_each(${JSON.stringify(gone)}))`)
-})
-
 /** Truncates the write-ahead log of the index, and overwrites unused bytes. Returns whether no reader prevented it. */
 const overwritten = (index: SqlClient.SqlClient, path: string) =>
   Effect.flatMap(truncate(index), (truncated) =>
@@ -212,18 +222,52 @@ const overwritten = (index: SqlClient.SqlClient, path: string) =>
   )
 
 /**
- * Erases removed sessions from the index beside the log's database, if there is one. Returns whether nothing is left of
- * them; false if a reader still needs the write-ahead log.
+ * Deletes the documents of removed sessions, and merges all segments, so that none of their terms is left. The removal
+ * from a log in a file overwrites unused bytes (`eraseBeside`); for a log elsewhere, which other machines remove from,
+ * this does. Returns whether nothing is left of them.
+ */
+export const erase = Effect.fnUntraced(function* (log: SqlClient.SqlClient, index: SqlClient.SqlClient) {
+  const gone = yield* selectGone(log, index)
+  if (gone.length === 0) return true
+  for (const session of gone) while (yield* deleteStep(index, session)) yield* betweenSteps
+  let first = true
+  while (yield* mergeStep(index, first)) {
+    first = false
+    yield* betweenSteps
+  }
+  if (Dialect.isPostgres(log)) {
+    const path = yield* fileOf(index)
+    if (path !== "" && !(yield* overwritten(index, path))) return false
+  }
+  // Last: after a kill or a reader before this, the next run merges and overwrites again.
+  yield* retryBusy(index`DELETE FROM session WHERE session IN (SELECT value FROM json_each(${JSON.stringify(gone)}))`)
+  return true
+})
+
+/** `erase` for a process that updates often: to compare all sessions with the log takes long if there are many. */
+export const makeErasing = (log: SqlClient.SqlClient, index: SqlClient.SqlClient) => {
+  /** The last removal before everything was erased. */
+  let erased: number | undefined
+  return Effect.gen(function* () {
+    const [last] = yield* log<{ readonly number: number | null }>`SELECT max(number) AS number FROM session_removal`
+    const removed = last?.number ?? 0
+    if (removed !== erased && (yield* erase(log, index))) erased = removed
+  })
+}
+
+/**
+ * Erases removed sessions from the log's index on this machine, if there is one. Returns whether nothing is left of them;
+ * false if a reader still needs the write-ahead log.
  */
 export const eraseBeside = (log: SqlClient.SqlClient): Effect.Effect<boolean, SqlError.SqlError | DatabaseError> =>
   Effect.gen(function* () {
-    const file = yield* fileOf(log)
-    if (file === "") return true
-    const path = searchPath(file)
+    const path = yield* indexPath(log)
     const index = yield* openExisting(path)
     if (Option.isNone(index)) return true
     return yield* Effect.catchIf(
-      Effect.zipRight(erase(log, index.value), overwritten(index.value, path)),
+      Effect.flatMap(erase(log, index.value), (erased) =>
+        Dialect.isPostgres(log) ? Effect.succeed(erased) : overwritten(index.value, path)
+      ),
       // A damaged index is deleted as a whole; the next update builds it again.
       (error) => reasonOf(error) === "corrupt",
       () => Effect.as(discard(path), true)

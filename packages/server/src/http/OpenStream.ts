@@ -170,7 +170,8 @@ export const open = (response: ServerResponse, encoding: Encoding): Effect.Effec
     const ready = Effect.suspend((): Effect.Effect<void, Lost> => {
       if (response.destroyed) return new Lost({ reason: "gone" })
       if (!response.writableNeedDrain) return Effect.void
-      return Effect.timeoutFail(drained(response), {
+      // A write is uninterruptible; the wait for its reader must end all the same.
+      return Effect.timeoutFail(Effect.interruptible(drained(response)), {
         duration: stalledAfter,
         onTimeout: () => new Lost({ reason: "slow" })
       })
