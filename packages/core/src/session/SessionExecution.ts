@@ -370,7 +370,7 @@ const make = Effect.fnUntraced(function* <R>(
 
   /** Between two owners, an activity is stopped where it was left. */
   const stopHandedOver = Effect.fnUntraced(function* (sessionID: SessionID, activityID: ActivityID | undefined) {
-    if (!(yield* owners.handedOver).includes(sessionID)) return yield* Effect.interrupt
+    if (!(yield* owners.handedOver).includes(sessionID)) return
     const current = Effect.map(store.get(sessionID), ({ activity }) => activity?.id)
     yield* current.pipe(
       Effect.flatMap((id) =>
