@@ -1,12 +1,12 @@
 /** The command on a database of PostgreSQL: real processes, and a folder for each of two machines. */
-import { existsSync, readdirSync, statSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, beforeAll, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Effect, Schema } from "effect"
 import { describe } from "vitest"
 import { lacks } from "../support/Parts.ts"
-import { freshSchema, postgres } from "../support/Postgres.ts"
+import { freshSchema, postgres, query } from "../support/Postgres.ts"
 import * as LossyProxy from "../postgres/support/Proxy.ts"
 import { build } from "./support/Bundle.ts"
 import { type Ended, jsonLines, type Place, place } from "./support/Process.ts"
@@ -89,8 +89,69 @@ describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
       const env = { DAYBOOK_DB: database }
       yield* here.run(["prompt", "--no-run", "--session", "one", "hello"], { env })
       const looked = yield* here.run(["doctor"], { env })
-      assert.match(looked.stdout, /^ok +database +postgres:\/\/127\.0\.0\.1:\d+\/postgres is open$/m)
+      assert.match(looked.stdout, /^ok +database +postgres:\/\/127\.0\.0\.1:\d+\/postgres is sound and writable$/m)
       assert.notInclude(`${looked.stdout}${looked.stderr}`, password)
+    })
+  )
+
+  it.scopedLive(
+    "CL-19, CL-175, CL-176: doctor finds a changed row and a changed event there, and rebuilds the row",
+    () =>
+      Effect.gen(function* () {
+        const [here, database] = [yield* place, yield* address]
+        const env = { DAYBOOK_DB: database }
+        yield* here.run(["prompt", "--no-run", "--session", "one", "hello"], { env })
+        const change = (statement: string) =>
+          query(database.replace("?schema=", "?options=-csearch_path%3D"), statement)
+        const doctor = (...words: ReadonlyArray<string>) => here.run(["doctor", ...words], { env })
+        yield* change("UPDATE session SET title = 'two'")
+        const unsound = yield* doctor()
+        assert.strictEqual(unsound.code, 6, unsound.stderr)
+        assert.match(unsound.stdout, /^error +ses_\w+ +session differs from its events: title; .*--rebuild/m)
+        const rebuilt = yield* doctor("--rebuild", "all")
+        assert.strictEqual(rebuilt.code, 0, rebuilt.stdout + rebuilt.stderr)
+        assert.match(rebuilt.stderr, /^rebuilt: 1 session from \d+ events$/m)
+        yield* change("UPDATE event SET created = created + 1 WHERE seq = 0")
+        assert.match((yield* doctor()).stdout, /event 0 .* cannot be read: its checksum differs/)
+      })
+  )
+
+  it.scopedLive(
+    "CL-200, CL-202, CL-205: prune shows what would go, archives and removes it, and puts it back there",
+    () =>
+      Effect.gen(function* () {
+        const [here, other, database] = [yield* place, yield* place, yield* address]
+        const env = { DAYBOOK_DB: database }
+        const asked = yield* here.run(["prompt", "--session", "fix", ...model, "What is here?"], { env })
+        assert.strictEqual(asked.code, 0, asked.stderr)
+        const events = (machine: Place) => machine.run(["events", "fix", "--json"], { env })
+        const before = yield* events(here)
+        const shown = yield* other.run(["prune", "--to", "100000"], { env })
+        assert.match(shown.stdout, /^1 session, \d+ events, .* of events; removing them frees an estimated/m)
+        assert.deepStrictEqual(yield* events(here), before)
+        const done = yield* other.run(["prune", "--to", "100000", "--archive", "old", "--yes"], { env })
+        assert.match(
+          done.stdout,
+          /^1 session, \d+ events pruned; PostgreSQL's vacuum leaves the space to later rows\narchived: /
+        )
+        assert.strictEqual((yield* events(here)).code, 3)
+        const [archive = ""] = readdirSync(`${other.cwd}/old`)
+        const back = yield* other.run(["prune", "--restore", `old/${archive}`], { env })
+        assert.match(back.stdout, /^\d+ events of ses_\w+ are back\n$/)
+        assert.deepStrictEqual(yield* events(here), before)
+        assert.match((yield* here.run(["doctor"], { env })).stdout, /postgres is sound and writable$/m)
+      })
+  )
+
+  it.scopedLive("CL-804: a server refuses to start with a configured size", () =>
+    Effect.gen(function* () {
+      const [here, database] = [yield* place, yield* address]
+      const folder = join(here.root, ".config", "daybook")
+      mkdirSync(folder, { recursive: true })
+      writeFileSync(join(folder, "config.yaml"), "retention: { max_size: 1GB }\n")
+      const refused = yield* here.run(["serve", "--http", "127.0.0.1:0"], { env: { DAYBOOK_DB: database } })
+      assert.notStrictEqual(refused.code, 0)
+      assert.include(refused.stderr, "the option `retention.maxSize` is not supported on this database yet")
     })
   )
 
@@ -140,15 +201,11 @@ describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
         [["backup", "copy.sqlite"], /pg_dump/],
         [["restore", "copy.sqlite"], /pg_restore/],
         [["stats"], /psql/],
-        [["prune", "--keep", "1d"], /daybook remove/],
-        [["doctor", "--rebuild", "all"], /cannot be rebuilt/]
+        [["prune", "--max-size", "1GB"], /only a file shrinks to a size: give --keep AGE or --to SEQ/]
       ] as const) {
         const { code, stderr } = yield* here.run(words, { env })
         assert.strictEqual(code, 2, stderr)
-        assert.match(
-          stderr,
-          /^daybook: the database is postgres:\/\/127\.0\.0\.1:\d+\/postgres, and this needs a file: /
-        )
+        assert.match(stderr, /^daybook: the database is postgres:\/\/127\.0\.0\.1:\d+\/postgres, and /)
         assert.match(stderr, instead)
         assert.notInclude(stderr, password)
       }

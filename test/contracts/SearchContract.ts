@@ -62,7 +62,7 @@ const indexed = Effect.gen(function* () {
   return id
 })
 
-/** Registers every test of the contract of `Search`, besides those of pruned sessions. */
+/** Registers every test of the contract of `Search`. */
 export const searchContract = <E>({ layer }: SearchStore<E>): void => {
   it.effect("SE-10: prompts, answers, reasoning, calls and results are found, each as its role", () =>
     Effect.gen(function* () {
@@ -280,10 +280,7 @@ export const searchContract = <E>({ layer }: SearchStore<E>): void => {
       assert.deepStrictEqual(yield* roles("heron tool:bash"), ["tool"])
     }).pipe(Effect.provide(layer))
   )
-}
 
-/** The same, of pruned sessions. */
-export const prunedSearchContract = <E>({ layer }: SearchStore<E>): void => {
   it.effect(
     "SE-11: an index that is built after a prune has the models and tools of answers and results in blocks",
     () =>

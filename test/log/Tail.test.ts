@@ -89,6 +89,7 @@ for (const [store, layer] of Object.entries(stores)) {
         yield* begin(id)
         const tails = Tails.make()
         const tail = tails.follow(id)
+        yield* recentAt(tail, -1, (yield* log.head(id)).incarnation)
         const said = Effect.fnUntraced(function* (characters: number) {
           const text = "x".repeat(characters)
           const messageID = MessageID.make(`msg_${yield* log.latest(id)}`)
@@ -119,6 +120,7 @@ for (const [store, layer] of Object.entries(stores)) {
         const tails = Tails.make()
         const [tail, other] = [tails.follow("ses_a"), tails.follow("ses_a")]
         const [first] = yield* begin(session("a"))
+        for (const one of [tail, other]) one.moved(-1, first.position)
         tails.announce([{ incarnation: first.position, events: [first] }])
         const kept = yield* recentAt(tail, -1, first.position)
         assert.deepStrictEqual([...(kept?.events ?? [])], [first])
@@ -126,6 +128,26 @@ for (const [store, layer] of Object.entries(stores)) {
         assert.isUndefined(yield* recentAt(tail, -1, first.position + 1))
         tails.ringAll()
         assert.isUndefined(yield* recentAt(tail, -1, first.position))
+      })
+    )
+
+    it.effect("LG-97: events that all tails have are not kept, and those that one lacks are", () =>
+      Effect.gen(function* () {
+        const tails = Tails.make()
+        const id = session()
+        const [tail, other] = [tails.follow(id), tails.follow(id)]
+        const [first] = yield* begin(id)
+        const { position: incarnation } = first
+        for (const one of [tail, other]) one.moved(-1, incarnation)
+        tails.announce([{ incarnation, events: [first] }])
+        tail.moved(first.seq, incarnation)
+        assert.deepStrictEqual([...((yield* recentAt(tail, -1, incarnation))?.events ?? [])], [first])
+        other.moved(first.seq, incarnation)
+        assert.isUndefined(yield* recentAt(tail, -1, incarnation))
+        tails.announce([{ incarnation, events: [first] }])
+        tail.moved(first.seq, incarnation)
+        other.close()
+        assert.isUndefined(yield* recentAt(tail, -1, incarnation))
       })
     )
 

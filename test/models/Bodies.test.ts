@@ -1,19 +1,21 @@
 /** The bytes of an answer on their way from the socket: in order, with the server waiting for the reader, compressed or not. */
-import { createServer, type ServerResponse } from "node:http"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as EventLoop from "../../packages/log/src/support/EventLoop.ts"
 import { type Answered, type Piece, sender } from "../../packages/models/src/wire/Fetch.ts"
 
-const serving = (answer: (response: ServerResponse) => void) =>
+const serving = (answer: (response: ServerResponse, request: IncomingMessage) => void) =>
   Effect.map(
     Effect.acquireRelease(
       Effect.async<ReturnType<typeof createServer>>((resume) => {
         const server = createServer((request, response) => {
           request.resume()
-          answer(response)
+          answer(response, request)
         }).listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
       }),
       (server) =>
@@ -67,6 +69,40 @@ describe("the body of an answer", () => {
       const { last, pieces } = yield* allOf(yield* asked(url), 20)
       assert.strictEqual(Buffer.concat(pieces).toString(), "one two")
       assert.strictEqual(last._tag, "Broken")
+    })
+  )
+
+  it.scopedLive("MD-802: a request names the length of its text in bytes", () =>
+    Effect.gen(function* () {
+      let length: string | undefined
+      const url = yield* serving((response, { headers }) => {
+        length = headers["content-length"]
+        response.end()
+      })
+      yield* Effect.promise(() => sender(undefined)(url, { method: "POST", body: "größer" }))
+      assert.strictEqual(length, "8")
+    })
+  )
+
+  it.scopedLive("MD-802: the text of a request is not kept while its answer comes", () =>
+    Effect.gen(function* () {
+      setFlagsFromString("--expose-gc")
+      const gc: () => void = runInNewContext("gc")
+      // Buffers that one collection finds unused are freed behind it.
+      const collect = Effect.zipRight(Effect.zipRight(Effect.sync(gc), EventLoop.turn), Effect.sync(gc))
+      const url = yield* serving((response, request) => request.on("end", () => response.writeHead(200).write("one")))
+      const megabytes = 64
+      const send = sender(undefined)
+      yield* collect
+      const before = process.memoryUsage()
+      const body = (n: number) => `${n} ${"x".repeat(2 ** 20)}`
+      const answers = yield* Effect.forEach(Array.from({ length: megabytes }).keys(), (n) =>
+        Effect.promise(() => send(url, { method: "POST", body: body(n) }))
+      )
+      yield* collect
+      const after = process.memoryUsage()
+      assert.lengthOf(answers, megabytes)
+      assert.isBelow(after.heapUsed + after.external - before.heapUsed - before.external, (megabytes / 4) * 2 ** 20)
     })
   )
 

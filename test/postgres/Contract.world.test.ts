@@ -10,6 +10,7 @@ import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Postgres from "../../packages/postgres/src/Postgres.ts"
 import { tableNames } from "../support/Logs.ts"
 import { lacks } from "../support/Parts.ts"
+import { retention } from "../support/Pruning.ts"
 import { freshSchema, postgresLog, postgresLogAt, warm, withSettlingClock } from "../support/Postgres.ts"
 import { storeContracts } from "../support/StoreContracts.ts"
 
@@ -25,7 +26,7 @@ const contents = Effect.flatMap(SqlClient.SqlClient, (sql) =>
 describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
   const name = "postgres"
 
-  eventLogContract({ name, layer: postgresLog, contents, shared })
+  eventLogContract({ name, layer: postgresLog, contents, shared, retention })
   storeContracts(name, postgresLog)
   approvalContract({
     name,

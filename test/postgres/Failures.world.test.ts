@@ -6,10 +6,8 @@ import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import * as Daybook from "../../packages/embedded/src/Daybook.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { OutsideClock } from "../../packages/log/src/log/SqlEventLog.ts"
-import * as Doctor from "../../packages/log/src/maintenance/Doctor.ts"
-import * as Rebuild from "../../packages/log/src/maintenance/Rebuild.ts"
 import { atOnce } from "../../packages/log/src/retention/Pace.ts"
-import * as Prune from "../../packages/log/src/retention/Prune.ts"
+import * as Retention from "../../packages/log/src/retention/Retention.ts"
 import * as Postgres from "../../packages/postgres/src/Postgres.ts"
 import { begin, foreign, readAll, renamed, session } from "../support/Logs.ts"
 import { lacks } from "../support/Parts.ts"
@@ -190,7 +188,7 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
   it.scopedLive("PG-20: what is not supported yet is refused when the runtime is built", () =>
     Effect.gen(function* () {
       const database = Postgres.config(yield* freshSchema)
-      const asked = { projectors: { projectors: [] }, retention: { retention: { keep: 1 } } }
+      const asked = { projectors: { projectors: [] }, "retention.maxSize": { retention: { maxSize: 1 } } }
       for (const [name, options] of Object.entries(asked)) {
         const runtime = Daybook.layer({ database, ...options }).pipe(Layer.provide(ScriptedModel.layer()))
         const refused = yield* Effect.flip(Effect.scoped(Layer.build(runtime)))
@@ -200,15 +198,15 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
     })
   )
 
-  it.scopedLive("PG-21: pruning, verifying and rebuilding are refused, and say so", () =>
+  it.scopedLive("PG-21: pruning to a size is refused, and says so", () =>
     Effect.gen(function* () {
       const context = yield* node(yield* freshSchema)
       const id = session()
       yield* Effect.provide(begin(id), context)
+      const bySize = { maxSize: 1, holders: Retention.noHolders }
       const asked = {
-        prune: Effect.provide(Prune.finish(id, { pace: atOnce }), context),
-        verify: Effect.provide(Stream.runDrain(Doctor.verify), context),
-        rebuild: Effect.provide(Rebuild.rebuild(id), context)
+        "prune to a size": Effect.provide(Retention.run(bySize, { pace: atOnce }), context),
+        "plan a prune to a size": Effect.provide(Stream.runDrain(Retention.plan(bySize)), context)
       }
       for (const [operation, effect] of Object.entries(asked)) {
         const refused = yield* Effect.flip<unknown, object, never>(effect)

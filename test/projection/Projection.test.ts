@@ -5,26 +5,15 @@ import { Effect, Either, FastCheck as fc } from "effect"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Draft, draft, type SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import * as Rebuild from "../../packages/log/src/maintenance/Rebuild.ts"
 import * as Change from "../../packages/log/src/projection/Change.ts"
 import * as MemoryTables from "../../packages/log/src/projection/MemoryTables.ts"
 import { project } from "../../packages/log/src/projection/Projection.ts"
 import { type TableName, tableNames } from "../../packages/log/src/projection/Tables.ts"
 import { cases, forAll } from "../support/Cases.ts"
 import { fileLog, memoryLog } from "../support/Database.ts"
-import {
-  admitted,
-  begin,
-  contents,
-  created,
-  message,
-  projected,
-  readAll,
-  renamed,
-  session,
-  unique
-} from "../support/Logs.ts"
+import { admitted, created, message, projected, readAll, renamed, session, unique } from "../support/Logs.ts"
 import { cut, plausibleLog } from "../support/PlausibleLogs.ts"
+import { rebuilding } from "./contract/Rebuilding.ts"
 
 const order: Record<TableName, string> = {
   session: "id",
@@ -289,70 +278,4 @@ it.layer(fileLog)("projections under group commit", (it) => {
   )
 })
 
-it.layer(memoryLog)("rebuild", (it) => {
-  it.effect("RP-7: projections rebuilt from the event rows alone equal the live ones byte for byte", () =>
-    Effect.gen(function* () {
-      const log = yield* EventLog
-      const sql = yield* SqlClient.SqlClient
-      const logs = Array.from({ length: 8 }, unique).map((name) => ({
-        id: session(),
-        drafts: fc.sample(plausibleLog(name, 120), 1)[0] ?? ([created] as const)
-      }))
-      for (const { drafts, id } of logs) {
-        for (const run of cut<Draft>(drafts, [3, 1, 7])) yield* log.append(id, run)
-      }
-      const live = yield* contents
-      yield* sql`DELETE FROM session_part`
-      yield* sql`UPDATE session_message SET type = 'broken', settled = NULL`
-      yield* sql`DELETE FROM session_input WHERE promoted_seq IS NULL`
-      yield* sql`UPDATE session SET title = 'broken', cost = 7, epoch = 0, baseline_seq = NULL`
-      const rebuilt = yield* Rebuild.rebuild("all")
-      assert.strictEqual(rebuilt.sessions, logs.length)
-      assert.deepStrictEqual(yield* contents, live)
-    })
-  )
-
-  it.effect("RP-7: a log of many pages is rebuilt, sums of fractions included", () =>
-    Effect.gen(function* () {
-      const [log, sql, id] = [yield* EventLog, yield* SqlClient.SqlClient, session()]
-      yield* begin(id)
-      for (let n = 0; n < 700; n++) {
-        const assistantMessageID = message()
-        yield* log.append(id, [
-          draft("session.next.step.started", { assistantMessageID, agent: "a", model: { providerID: "p", id: "m" } }),
-          draft("session.next.step.ended", {
-            assistantMessageID,
-            finish: "stop",
-            cost: n / 7,
-            tokens: { input: n, output: 1, reasoning: 0, cache: { read: 0, write: 0 } }
-          })
-        ])
-      }
-      const live = yield* contents
-      yield* sql`UPDATE session SET cost = 0, tokens_input = 0 WHERE id = ${id}`
-      assert.deepStrictEqual(yield* Rebuild.rebuild(id), { sessions: 1, events: 1401 })
-      assert.deepStrictEqual(yield* contents, live)
-    })
-  )
-
-  it.effect(
-    "PJ-8: a rebuild that meets a damaged event, or a floor without its state, fails typed and leaves the rows",
-    () =>
-      Effect.gen(function* () {
-        const [sql, damaged, pruned, missing] = [yield* SqlClient.SqlClient, session(), session(), session()]
-        for (const id of [damaged, pruned, missing]) yield* begin(id, 3)
-        yield* sql`UPDATE event SET data = '{"title":"title 9"}' WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${damaged}) AND seq = 2`
-        yield* sql`UPDATE event_sequence SET floor = 1 WHERE session_id = ${pruned}`
-        yield* sql`DELETE FROM event WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${missing}) AND seq = 3`
-        const before = yield* contents
-        const failures = yield* Effect.forEach([damaged, pruned, missing, session()], (id) =>
-          Effect.flip(Rebuild.rebuild(id))
-        )
-        assert.deepStrictEqual(
-          failures.map(({ _tag }) => _tag),
-          ["EventUnreadable", "EventUnreadable", "EventUnreadable", "SessionNotFound"]
-        )
-        assert.deepStrictEqual(yield* contents, before)
-      })
-  )
-})
+rebuilding(memoryLog)

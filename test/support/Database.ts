@@ -17,6 +17,9 @@ export const logAt = (filename: string, options: SqlEventLog.Options = {}) =>
 /** The event log in memory: one connection, nothing on disk. */
 export const memoryLog = logAt(":memory:")
 
+/** A new, empty log with its database: contracts of maintenance and retention run on each kind. */
+export type LogLayer = Layer.Layer<Layer.Layer.Success<typeof memoryLog>, unknown>
+
 /** A temporary folder that is removed with the scope. */
 export const temporaryFolder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "daybook-test-"))),

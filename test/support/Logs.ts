@@ -3,6 +3,7 @@ import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Checked, checksumOf, selectEvents } from "../../packages/log/src/log/EventRow.ts"
+import { isPostgres } from "../../packages/log/src/storage/Dialect.ts"
 import { type TableName, tables } from "../../packages/log/src/projection/Tables.ts"
 
 export * from "../contracts/Samples.ts"
@@ -31,10 +32,15 @@ export const storeAs = Effect.fnUntraced(function* (
   const row = (yield* rowsOf(sessionID))[seq]
   if (row === undefined) return yield* Effect.dieMessage(`there is no event ${seq}`)
   const changed = { ...row, ...as } as Checked & { readonly position: number }
-  yield* sql`INSERT INTO event_type (name) VALUES (${as.type}) ON CONFLICT DO NOTHING`
+  yield* sql`INSERT INTO event_type (type, name) SELECT max(type) + 1, ${as.type} FROM event_type
+    WHERE NOT EXISTS (SELECT 1 FROM event_type WHERE name = ${as.type}) HAVING count(*) > 0`
   yield* sql`UPDATE event SET type = (SELECT type FROM event_type WHERE name = ${as.type}), data = ${changed.data},
     checksum = ${checksumOf(changed)} WHERE position = ${changed.position}`
 })
+
+/** The payload of an event with one text in place of another. */
+export const dataWith = (sql: SqlClient.SqlClient, from: string, to: string) =>
+  isPostgres(sql) ? sql`CAST(replace(CAST(data AS text), ${from}, ${to}) AS json)` : sql`replace(data, ${from}, ${to})`
 
 export const tableNames = [
   "event_sequence",
@@ -54,8 +60,10 @@ export const tableNames = [
 /** Every row of the log's tables, to compare before and after. */
 export const contents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  const order = (table: string) =>
+    isPostgres(sql) ? "each::text" : `1, 2${table === "session_instruction" ? "" : ", 3"}`
   const rows = yield* Effect.forEach(tableNames, (table) =>
-    sql.unsafe(`SELECT * FROM ${table} ORDER BY 1, 2${table === "session_instruction" ? "" : ", 3"}`)
+    sql.unsafe(`SELECT * FROM ${table} AS each ORDER BY ${order(table)}`)
   )
   return Object.fromEntries(tableNames.map((table, index) => [table, rows[index] ?? []]))
 })

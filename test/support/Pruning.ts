@@ -8,6 +8,8 @@ import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { atOnce } from "../../packages/log/src/retention/Pace.ts"
 import { type Bounds, cutOf, type Holder, selectSubject } from "../../packages/log/src/retention/Plan.ts"
 import { prune } from "../../packages/log/src/retention/Prune.ts"
+import { restore } from "../../packages/log/src/retention/Retention.ts"
+import { temporaryFolder } from "./Database.ts"
 import { created } from "./Logs.ts"
 import { turn } from "./TurnLogs.ts"
 
@@ -62,3 +64,13 @@ export const pruned = Effect.fnUntraced(function* (sessionID: SessionID, bounds:
   const cut = yield* cutWithin(sessionID, bounds)
   return { cut, path: yield* prune(cut, { pace: atOnce, archive }) }
 })
+
+/** Pruning, for the contract of the log. */
+export const retention = {
+  begin: (sessionID: SessionID, turns: number) => begun(sessionID, turns, 1),
+  prune: (sessionID: SessionID, to?: number) =>
+    Effect.gen(function* () {
+      const { path } = yield* pruned(sessionID, to === undefined ? {} : { to }, yield* temporaryFolder)
+      return path === undefined ? Effect.void : restore(path, { pace: atOnce })
+    })
+}

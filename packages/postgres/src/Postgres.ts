@@ -160,5 +160,5 @@ export const layer = (settings: Settings): Layer.Layer<Services, DatabaseError |
 export const config = (settings: Settings): Elsewhere => ({
   name: nameOf(secretOf(settings)),
   layer: layer(settings),
-  lacks: ["projectors", "retention"]
+  lacks: ["projectors", "retention.maxSize"]
 })

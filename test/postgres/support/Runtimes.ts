@@ -61,5 +61,5 @@ export const runtimes: Runtimes = {
   leave,
   give: (filename, ownerID) =>
     Effect.flatMap(settingsOf(filename), (settings) => Effect.provide(giveTo(ownerID), Postgres.layer(settings))),
-  lacks: ["projectors", "retention"]
+  lacks: ["projectors"]
 }

@@ -72,7 +72,7 @@ const lookAtDatabase = Effect.fnUntraced(function* (
       yield* write({
         about,
         verdict: "ok",
-        says: place._tag === "File" ? `${path} is sound and writable` : `${name} is open`
+        says: `${name} is sound and writable`
       })
       yield* Effect.forEach(yield* withSessions(checkup.left), write)
       yield* Effect.forEach(yield* checkup.missing, write)
@@ -125,10 +125,7 @@ const run = Effect.fn("Command.doctor")(function* ({ fix, health, json, mcp, reb
   const output = yield* Output
   const checkup = yield* Effect.promise(() => import("../host/Checkup.ts"))
   if (rebuild !== undefined) {
-    const { events, sessions } = yield* checkup.rebuild(
-      yield* DatabasePath.existingFile("its projections cannot be rebuilt yet"),
-      rebuild
-    )
+    const { events, sessions } = yield* checkup.rebuild(yield* DatabasePath.existing, rebuild)
     yield* output.note(`rebuilt: ${many(sessions, "session")} from ${many(events, "event")}\n`)
   }
   const write = (check: Check) => (json ? writeJson(check) : output.write(line(check)))

@@ -4,7 +4,6 @@ import { Effect, Either, Option, Stream } from "effect"
 import * as Snapshots from "@daybook/core/snapshot/Snapshots"
 import * as Upkeep from "@daybook/core/snapshot/Upkeep"
 import { isGone } from "@daybook/files/record/LedgerFile"
-import * as Store from "@daybook/log/Store"
 import { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import * as Pace from "@daybook/log/retention/Pace"
 import type { Cut, Holders } from "@daybook/log/retention/Plan"
@@ -13,6 +12,8 @@ import * as Flags from "../arguments/Flags.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { type FieldValues, verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
+import type { Place } from "../config/DatabasePath.ts"
+import * as PlaceStore from "../host/PlaceStore.ts"
 import { oneLine } from "../render/Plain.ts"
 import { added, cutJson, cutLine, heading, none, totalsLine } from "../host/StatsMeasure.ts"
 import { ageOf, ageRule, many, sizeOf, sizeRule, sizeText } from "../support/Amounts.ts"
@@ -105,16 +106,18 @@ const withoutSnapshots = (filename: string) =>
     Effect.mapError(({ message }) => new PruneIncomplete({ message: `snapshots of pruned turns are left: ${message}` }))
   )
 
-const report = Effect.fnUntraced(function* (filename: string, request: Request, outcome: Retention.Outcome) {
+const report = Effect.fnUntraced(function* ({ _tag, path }: Place, request: Request, outcome: Retention.Outcome) {
   const output = yield* Output
   const { after, archives, before, events, failed, sessions } = outcome
-  const snapshots = yield* Effect.either(withoutSnapshots(filename))
+  const snapshots = yield* Effect.either(withoutSnapshots(path))
   const erased = Either.getOrElse(snapshots, () => 0)
   if (request.json) yield* writeJson({ ...outcome, snapshots: erased })
   else {
-    yield* output.write(
-      `${many(sessions, "session")}, ${many(events, "event")} pruned; the database went from ${sizeText(before)} to ${sizeText(after)}\n`
-    )
+    const space =
+      _tag === "File"
+        ? `the database went from ${sizeText(before)} to ${sizeText(after)}`
+        : "PostgreSQL's vacuum leaves the space to later rows"
+    yield* output.write(`${many(sessions, "session")}, ${many(events, "event")} pruned; ${space}\n`)
     if (erased > 0) yield* output.write(`${many(erased, "snapshot")} of files erased\n`)
     for (const path of archives) yield* output.write(`archived: ${oneLine(path, 400)}\n`)
   }
@@ -129,7 +132,7 @@ const report = Effect.fnUntraced(function* (filename: string, request: Request, 
 })
 
 /** Prunes until done or until a signal. */
-const act = Effect.fn("Command.prune")(function* (filename: string, request: Request) {
+const act = Effect.fn("Command.prune")(function* (place: Place, request: Request) {
   const done = yield* account
   const wanted = yield* retained(request)
   const signal = yield* Signal.first
@@ -139,18 +142,18 @@ const act = Effect.fn("Command.prune")(function* (filename: string, request: Req
   )
   yield* Option.match(outcome, {
     onNone: () => interrupted(done),
-    onSome: (outcome) => report(filename, request, outcome)
+    onSome: (outcome) => report(place, request, outcome)
   })
 })
 
 /** Shows what a request would remove, or removes it. */
-const run = (filename: string, request: Request) =>
-  Effect.scoped(request.yes ? act(filename, request) : show(request)).pipe(Effect.provide(Store.layer({ filename })))
+const run = (place: Place, request: Request) =>
+  Effect.scoped(request.yes ? act(place, request) : show(request)).pipe(Effect.provide(PlaceStore.layer(place)))
 
-const putBack = Effect.fn("Command.prune.restore")(function* (filename: string, file: string, json: boolean) {
+const putBack = Effect.fn("Command.prune.restore")(function* (place: Place, file: string, json: boolean) {
   const { events, header } = yield* Effect.provide(
     Retention.restore(resolve(file), { pace: Pace.brisk }),
-    Store.layer({ filename })
+    PlaceStore.layer(place)
   )
   const { from, sessionID } = header
   yield* json
@@ -166,8 +169,11 @@ const given = {
   keep: Flags.value("keep", "AGE", "keep events that are at most this old, for example 90d", (text) =>
     orRule(ageOf(text), ageRule)
   ),
-  maxSize: Flags.value("max-size", "SIZE", "prune until the file is at most this size, for example 2GB", (text) =>
-    orRule(sizeOf(text), sizeRule)
+  maxSize: Flags.value(
+    "max-size",
+    "SIZE",
+    "prune until the file is at most this size, for example 2GB; not on PostgreSQL",
+    (text) => orRule(sizeOf(text), sizeRule)
   ),
   to: Flags.value<number | "compaction">(
     "to",
@@ -197,7 +203,8 @@ export const prune = verb({
       "open. Messages, contexts, files and search stay as they are; the events themselves can no longer be followed or " +
       "listed, and files of such a session are no longer compared or rebuilt. The snapshots of their turns go too, so undo " +
       "restores no file of them. Registered consumers that have not read the events hold them back.",
-    "Free pages are given back to the file system in small steps, while other processes work. Ctrl-C stops between two " +
+    "Free pages are given back to the file system in small steps, while other processes work; PostgreSQL's vacuum keeps " +
+      "the space for later rows. Ctrl-C stops between two " +
       "steps: each session is then either as before or pruned. --archive keeps the events as JSON lines, one file per " +
       "session; --restore puts such a file back exactly, or refuses and says why. The exit code is 1 if a session could not " +
       "be pruned or --max-size was not reached."
@@ -220,7 +227,12 @@ export const prune = verb({
       if (file === undefined && !bounded) {
         return yield* new UsageError({ message: "say what may go: give --keep AGE, --max-size SIZE or --to SEQ" })
       }
-      const filename = yield* DatabasePath.existingFile("daybook remove deletes whole sessions")
-      yield* file === undefined ? run(filename, given) : putBack(filename, file, json)
+      const place = yield* DatabasePath.existing
+      if (place._tag === "Postgres" && maxSize !== undefined) {
+        return yield* new UsageError({
+          message: `the database is ${place.name}, and only a file shrinks to a size: give --keep AGE or --to SEQ`
+        })
+      }
+      yield* file === undefined ? run(place, given) : putBack(place, file, json)
     })
 })

@@ -116,7 +116,10 @@ export const stats = verb({
   run: ({ exact, json, session }) =>
     Effect.gen(function* () {
       const server = yield* Remote
-      const database = server === undefined ? yield* DatabasePath.existingFile("\\dt+ in psql shows sizes") : undefined
+      const database =
+        server === undefined
+          ? yield* DatabasePath.existingFile("\\dt+ SCHEMA.* in psql shows the sizes of the tables")
+          : undefined
       const sessionID = session === undefined ? undefined : yield* idOf(session)
       const wanted = { sessionID, exact, json }
       if (server !== undefined) yield* runOver(server, wanted)

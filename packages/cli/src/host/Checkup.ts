@@ -13,11 +13,10 @@ import { Sessions } from "@daybook/core/session/Sessions"
 import * as Snapshots from "@daybook/core/snapshot/Snapshots"
 import * as Upkeep from "@daybook/core/snapshot/Upkeep"
 import * as Daybook from "@daybook/embedded/Daybook"
-import * as Store from "@daybook/log/Store"
 import { follower } from "@daybook/files/record/LedgerFile"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
-import { EventLog, type LogUnavailable } from "@daybook/log/log/EventLog"
+import { EventLog } from "@daybook/log/log/EventLog"
 import * as Doctor from "@daybook/log/maintenance/Doctor"
 import * as Rebuild from "@daybook/log/maintenance/Rebuild"
 import { verify } from "@daybook/log/search/Indexing"
@@ -46,17 +45,8 @@ export interface Check {
   readonly fix?: string
 }
 
-type Failures = LogUnavailable | Effect.Effect.Error<ReturnType<typeof opened>>
-
-const opened = (filename: string) => Effect.provide(Stream.runDrain(Doctor.verify), Store.layer({ filename }))
-
-/** The faults of the database; none if it is sound. Of PostgreSQL: whether it can be opened, with tables of this version. */
-export const database = (place: Place): Stream.Stream<Check, Failures> =>
-  place._tag === "File"
-    ? faults(place.path)
-    : Stream.execute(Effect.scoped(Effect.asVoid(Layer.build(PlaceStore.layer(place)))))
-
-const faults = (filename: string): Stream.Stream<Check, Failures> =>
+/** The faults of the database; none if it is sound. */
+export const database = (place: Place) =>
   Doctor.verify.pipe(
     Stream.map((finding): Check => ({
       about: finding.sessionID ?? "database",
@@ -64,7 +54,7 @@ const faults = (filename: string): Stream.Stream<Check, Failures> =>
       says: finding.what,
       fix: finding.fix
     })),
-    Stream.provideLayer(Store.layer({ filename }))
+    Stream.provideLayer(PlaceStore.layer(place))
   )
 
 /** The faults of the search index, as warnings, because it can be rebuilt. Without an index there are none. */
@@ -176,8 +166,8 @@ export const missing = Effect.map(Nodes.found, (report) =>
 )
 
 /** Rebuilds the projections of one session, or of all, from the events. */
-export const rebuild = (filename: string, which: SessionID | "all") =>
-  Effect.provide(Rebuild.rebuild(which), Store.layer({ filename }))
+export const rebuild = (place: Place, which: SessionID | "all") =>
+  Effect.provide(Rebuild.rebuild(which), PlaceStore.layer(place))
 
 const mostCounted = 10_000
 

@@ -7,7 +7,19 @@ import type * as LanguageModel from "@effect/ai/LanguageModel"
 import type * as Response from "@effect/ai/Response"
 import type * as Tool from "@effect/ai/Tool"
 import type * as Toolkit from "@effect/ai/Toolkit"
-import { Chunk, Clock, Duration, Effect, Exit, Fiber, Option, Random, type Scope, Struct } from "effect"
+import {
+  Chunk,
+  Clock,
+  Duration,
+  Effect,
+  Exit,
+  Fiber,
+  Function as Func,
+  Option,
+  Random,
+  type Scope,
+  Struct
+} from "effect"
 import { draft } from "@daybook/log/events/SessionEvents"
 import * as EventLoop from "@daybook/log/support/EventLoop"
 import { maxAnswerBlocks, maxAnswerLength, maxBlockLength, maxTextLength } from "../support/Limits.ts"
@@ -202,17 +214,22 @@ const open = (
   })
 }
 
-/** Sends one request and runs `take` on each of the answer's chunks. */
-export const forEachChunk = <E, R>(
+/** The next chunk of an answer; undefined at the end. */
+type Next = Effect.Effect<Chunk.Chunk<StreamPart> | undefined, Broken>
+
+/** Sends one request and runs `take` on each of the answer's chunks. `waiting` may end the wait for a chunk. */
+export const forEachChunk = <E, R, E2 = never>(
   model: ResolvedModel,
   request: ModelRequest,
-  take: (parts: ReadonlyArray<StreamPart>) => Effect.Effect<void, E, R>
-): Effect.Effect<void, E | Broken, R> =>
+  take: (parts: ReadonlyArray<StreamPart>) => Effect.Effect<void, E, R>,
+  waiting: (wait: Next) => Effect.Effect<Chunk.Chunk<StreamPart> | undefined, Broken | E2> = Func.identity
+): Effect.Effect<void, E | E2 | Broken, R> =>
   Effect.gen(function* () {
-    const next = Effect.catchAll(
+    const pull = Effect.catchAll(
       yield* open(model, request),
       Option.match({ onNone: () => Effect.succeed(undefined), onSome: (fault) => Effect.fail(fault) })
     )
+    const next = waiting(pull)
     for (;;) {
       const chunk = yield* next
       if (chunk === undefined) return

@@ -7,7 +7,7 @@ import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message, ToolPart } from "@daybook/log/domain/Message"
 import type { StoredError, ToolContent } from "@daybook/log/domain/Values"
 import { type Draft, draft, type LiveEvent } from "@daybook/log/events/SessionEvents"
-import { type AppendError, EventLog, type OwnerToken } from "@daybook/log/log/EventLog"
+import type { AppendError, EventLog, OwnerToken } from "@daybook/log/log/EventLog"
 import * as Metrics from "@daybook/log/support/Metrics"
 import type { ToolOutput } from "../domain/ToolOutput.ts"
 import * as ProviderStream from "../model/ProviderStream.ts"
@@ -238,6 +238,7 @@ export interface Ending {
 }
 
 export interface PublicationInput {
+  readonly log: EventLog["Type"]
   readonly sessionID: SessionID
   readonly owner: OwnerToken
   readonly repeats: Repeats
@@ -249,7 +250,6 @@ export interface PublicationInput {
 
 /** A turn that is being published. Only the functions below change its state. */
 export interface Publication extends PublicationInput {
-  readonly log: EventLog["Type"]
   readonly turn: { state: TurnState }
   readonly inOrder: <A, E, R>(publish: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** Whether nobody publishes, or waits to do so. */
@@ -270,10 +270,8 @@ const makeOrder = Effect.map(Effect.makeSemaphore(1), (permit): Pick<Publication
   }
 })
 
-export const make = Effect.fnUntraced(function* (input: PublicationInput) {
-  const log = yield* EventLog
-  return { ...input, ...(yield* makeOrder), log, turn: { state: unsent(input.begun) } }
-})
+export const make = (input: PublicationInput) =>
+  Effect.map(makeOrder, (order): Publication => ({ ...input, ...order, turn: { state: unsent(input.begun) } }))
 
 const append = ({ log, owner, sessionID }: Publication, drafts: ReadonlyArray<Draft>) =>
   Arr.isNonEmptyReadonlyArray(drafts) ? log.append(sessionID, drafts, { owner }) : Effect.void

@@ -303,40 +303,43 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
     })
   )
 
-  const run = Effect.fn("SessionRunner.run")(function* (input: RunInput) {
-    let { standing } = input
-    let forced = input.force
-    /** What a dead process left precedes queued inputs (EX-403). */
-    let continues = false
-    let open = yield* handedOver(input, standing)
-    if (open === undefined && !input.clean && (yield* recover(standing.session, input.owner))) {
-      continues = standing.session.activity?.state === "running" && (forced || options.continues)
-      standing = yield* store.standing(input.sessionID)
-    }
-    for (;;) {
-      const picked = Activity.pick(standing)
-      if (input.leaving()) {
-        if (open === undefined && picked === undefined && !forced) return { _tag: "Drained" } as const
-        yield* input.handOver({ activityID: open?.id, turns: open?.turns ?? 0 })
-        return { _tag: "Left" } as const
+  const run = spanned(
+    "SessionRunner.run",
+    Effect.fnUntraced(function* (input: RunInput) {
+      let { standing } = input
+      let forced = input.force
+      /** What a dead process left precedes queued inputs (EX-403). */
+      let continues = false
+      let open = yield* handedOver(input, standing)
+      if (open === undefined && !input.clean && (yield* recover(standing.session, input.owner))) {
+        continues = standing.session.activity?.state === "running" && (forced || options.continues)
+        standing = yield* store.standing(input.sessionID)
       }
-      const trigger = continues && picked !== "steer" ? "resume" : (picked ?? (forced ? "resume" : undefined))
-      if (open === undefined && trigger === undefined) {
-        yield* compactOnRequest(input, standing.session)
-        return { _tag: "Drained" } as const
+      for (;;) {
+        const picked = Activity.pick(standing)
+        if (input.leaving()) {
+          if (open === undefined && picked === undefined && !forced) return { _tag: "Drained" } as const
+          yield* input.handOver({ activityID: open?.id, turns: open?.turns ?? 0 })
+          return { _tag: "Left" } as const
+        }
+        const trigger = continues && picked !== "steer" ? "resume" : (picked ?? (forced ? "resume" : undefined))
+        if (open === undefined && trigger === undefined) {
+          yield* compactOnRequest(input, standing.session)
+          return { _tag: "Drained" } as const
+        }
+        const begun = open ?? Activity.begin(yield* identifiers.activity, trigger ?? "resume")
+        open = undefined
+        const { rest, result }: Ended = yield* runActivity(input, standing, begun)
+        // An admission after that read wakes the session again.
+        standing = rest ?? (yield* store.standing(input.sessionID))
+        if (result._tag === "Nothing") continue
+        forced = false
+        continues = false
+        if (result._tag === "Moved" || result._tag === "Left") return result
+        yield* Metric.set(Metrics.inboxDepth, standing.steers + standing.queued)
       }
-      const begun = open ?? Activity.begin(yield* identifiers.activity, trigger ?? "resume")
-      open = undefined
-      const { rest, result }: Ended = yield* runActivity(input, standing, begun)
-      // An admission after that read wakes the session again.
-      standing = rest ?? (yield* store.standing(input.sessionID))
-      if (result._tag === "Nothing") continue
-      forced = false
-      continues = false
-      if (result._tag === "Moved" || result._tag === "Left") return result
-      yield* Metric.set(Metrics.inboxDepth, standing.steers + standing.queued)
-    }
-  })
+    })
+  )
 
   return SessionRunner.of({ run, preview })
 })

@@ -19,15 +19,15 @@ import {
   Option,
   ParseResult,
   Predicate,
-  Ref,
   Schema
 } from "effect"
 import type { AnswerProblem } from "@daybook/log/domain/AnswerProblem"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Location, StoredError } from "@daybook/log/domain/Values"
 import { draft } from "@daybook/log/events/SessionEvents"
-import type { AppendError, OwnerToken } from "@daybook/log/log/EventLog"
+import type { AppendError, EventLog, OwnerToken } from "@daybook/log/log/EventLog"
 import * as Metrics from "@daybook/log/support/Metrics"
+import { spanned } from "@daybook/log/support/Spans"
 import type { Agent } from "../domain/Agent.ts"
 import { described, ProviderFailed } from "../domain/RunFailure.ts"
 import type { ToolDeclined, ToolStorageError } from "../domain/ToolError.ts"
@@ -102,10 +102,12 @@ interface ToolFibersInput {
 interface ToolFibers extends ToolFibersInput {
   readonly running: FiberSet.FiberSet<void>
   readonly abort: Deferred.Deferred<never, Abort>
+  /** A call has started: since then a tool may end the turn. */
+  called: boolean
 }
 
 const makeToolFibers = Effect.fnUntraced(function* (input: ToolFibersInput) {
-  return { ...input, abort: yield* Deferred.make<never, Abort>(), running: yield* FiberSet.make<void>() }
+  return { ...input, abort: yield* Deferred.make<never, Abort>(), running: yield* FiberSet.make<void>(), called: false }
 })
 
 /** A tool failed outside its contract: the model reads the error and continues (TO-2). */
@@ -148,14 +150,15 @@ const settleTool = Effect.fn("SessionRunner.tool")((fibers: ToolFibers, call: Lo
   )
 )
 
-/** Starts a call that is on disk. A failure to settle it ends the turn, not the fiber set. */
+/** Starts a call that is on disk, unless a tool ended the turn. A failure to settle it ends the turn, not the fiber set. */
 const startTool = (fibers: ToolFibers, call: LocalCall) =>
-  FiberSet.run(
-    fibers.running,
-    Effect.catchAllCause(settleTool(fibers, call), (cause) =>
+  Effect.suspend(() => {
+    fibers.called = true
+    const settled = Effect.catchAllCause(settleTool(fibers, call), (cause) =>
       Cause.isInterruptedOnly(cause) ? Effect.void : Effect.asVoid(Deferred.failCause(fibers.abort, cause))
     )
-  )
+    return Effect.unlessEffect(FiberSet.run(fibers.running, settled), Deferred.isDone(fibers.abort))
+  })
 
 /** Interrupts all tools concurrently: no cleanup waits for another. */
 const stopTools = ({ running }: ToolFibers) => Effect.suspend(() => Fiber.interruptAll(Array.from(running)))
@@ -163,13 +166,29 @@ const stopTools = ({ running }: ToolFibers) => Effect.suspend(() => Fiber.interr
 /** Fails when a tool ends the turn; never succeeds. */
 const aborted = ({ abort }: ToolFibers) => Deferred.await(abort)
 
+const failIfAborted = (fibers: ToolFibers) => Effect.whenEffect(aborted(fibers), Deferred.isDone(fibers.abort))
+
+/**
+ * Waits for the model until a tool ends the turn. Before the first call no tool can, and the wait needs no race: its fibers would
+ * last as long as the answer.
+ */
+const unlessAborted =
+  (fibers: ToolFibers) =>
+  <A, E>(wait: Effect.Effect<A, E>): Effect.Effect<A, E | Abort> =>
+    Effect.suspend(() => {
+      if (!fibers.called) return wait
+      return Effect.flatMap(FiberSet.size(fibers.running), (count) =>
+        count === 0 ? Effect.zipRight(failIfAborted(fibers), wait) : firstOf(wait, aborted(fibers))
+      )
+    })
+
 /** Waits for all tools. Checks `abort` again: a tool that aborts as the last one must not count as a success. */
 const awaitTools = (fibers: ToolFibers) =>
   Effect.zipRight(
     Effect.flatMap(FiberSet.size(fibers.running), (count) =>
       count === 0 ? Effect.void : Effect.raceFirst(FiberSet.awaitEmpty(fibers.running), aborted(fibers))
     ),
-    Effect.whenEffect(aborted(fibers), Deferred.isDone(fibers.abort))
+    failIfAborted(fibers)
   )
 
 // The snapshots around one turn: before its first tool that may change files, and after its last tool.
@@ -193,54 +212,62 @@ interface Input {
 
 type Taken = Either.Either<Snapshot | undefined, string>
 
-const makeTurnFiles = Effect.fnUntraced(function* ({ directory, publication, sessionID, snapshots }: Input) {
-  const first = yield* Ref.make<Taken | undefined>(undefined)
-  const take: Effect.Effect<Taken> = Effect.either(
-    Effect.mapError(snapshots.take(sessionID, directory), ({ message }) => message)
-  )
+const takeSnapshot = ({ directory, sessionID, snapshots }: Input): Effect.Effect<Taken> =>
+  Effect.either(Effect.mapError(snapshots.take(sessionID, directory), ({ message }) => message))
 
-  const store = (found: {
-    readonly before?: string
-    readonly after?: string
-    readonly paths?: ReadonlyArray<string>
-    readonly omitted?: ReadonlyArray<string>
-    readonly problem?: string
-  }) => {
-    const { omitted = [], paths = [], ...rest } = found
-    return Publication.note(publication, [
-      draft("session.next.files.changed", {
-        assistantMessageID: Publication.messageID(publication),
-        ...rest,
-        files: paths.slice(0, listed),
-        count: paths.length,
-        ...(omitted.length === 0 ? {} : { omitted: omitted.slice(0, listed) })
-      })
-    ])
-  }
+interface FoundFiles {
+  readonly before?: string
+  readonly after?: string
+  readonly paths?: ReadonlyArray<string>
+  readonly omitted?: ReadonlyArray<string>
+  readonly problem?: string
+}
 
-  /** What the turn changed since the first snapshot. */
-  const compare = Effect.fnUntraced(function* ({ tree: before }: Snapshot) {
-    const last = yield* take
-    if (Either.isLeft(last)) return yield* store({ problem: last.left })
-    if (last.right === undefined || last.right.tree === before) return
-    const { omitted, tree: after } = last.right
-    const changes = yield* Effect.either(snapshots.changes(directory, { before, after }))
-    if (Either.isLeft(changes)) return yield* store({ problem: changes.left.message })
-    yield* store({ before, after, paths: changes.right.map(({ path }) => path), omitted })
-  })
+const storeFiles = ({ publication }: Input, { omitted = [], paths = [], ...rest }: FoundFiles) =>
+  Publication.note(publication, [
+    draft("session.next.files.changed", {
+      assistantMessageID: Publication.messageID(publication),
+      ...rest,
+      files: paths.slice(0, listed),
+      count: paths.length,
+      ...(omitted.length === 0 ? {} : { omitted: omitted.slice(0, listed) })
+    })
+  ])
 
-  const after = Effect.flatMap(Ref.get(first), (taken) => {
-    if (taken === undefined) return Effect.void
-    if (Either.isLeft(taken)) return store({ problem: taken.left })
-    return taken.right === undefined ? Effect.void : compare(taken.right)
-  })
-
-  return {
-    before: yield* Effect.cached(Effect.flatMap(take, (taken) => Ref.set(first, taken))),
-    // The turn has ended; its account must not fail it.
-    after: Effect.ignoreLogged(after)
-  } satisfies TurnFiles
+/** Stores what the turn changed since the first snapshot. */
+const compareFiles = Effect.fnUntraced(function* (input: Input, { tree: before }: Snapshot) {
+  const { directory, snapshots } = input
+  const last = yield* takeSnapshot(input)
+  if (Either.isLeft(last)) return yield* storeFiles(input, { problem: last.left })
+  if (last.right === undefined || last.right.tree === before) return
+  const { omitted, tree: after } = last.right
+  const changes = yield* Effect.either(snapshots.changes(directory, { before, after }))
+  if (Either.isLeft(changes)) return yield* storeFiles(input, { problem: changes.left.message })
+  yield* storeFiles(input, { before, after, paths: changes.right.map(({ path }) => path), omitted })
 })
+
+/** Builds nothing before it is asked: most turns change no files, and a turn waits long for its model. */
+const makeTurnFiles = (input: Input): TurnFiles => {
+  let first: Taken | undefined
+  let before: Effect.Effect<void> | undefined
+  return {
+    before: Effect.suspend(() => {
+      if (before !== undefined) return before
+      const taking = Effect.map(takeSnapshot(input), (taken) => void (first = taken))
+      // Another tool may have been faster.
+      return Effect.flatMap(Effect.cached(taking), (made) => (before ??= made))
+    }),
+    after: Effect.suspend(() => {
+      if (first === undefined) return Effect.void
+      const stored = Either.match(first, {
+        onLeft: (problem) => storeFiles(input, { problem }),
+        onRight: (snapshot) => (snapshot === undefined ? Effect.void : compareFiles(input, snapshot))
+      })
+      // The turn has ended; its account must not fail it.
+      return Effect.ignoreLogged(stored)
+    })
+  }
+}
 
 // Limits stored tool progress: at most one event per second and call, at most a few KiB.
 
@@ -307,6 +334,7 @@ export interface TurnInput<E> {
   readonly ending: Publication.PublicationInput["ending"]
   /** Opens the step in the log. After it, the turn guarantees that the step is closed. */
   readonly open: Effect.Effect<unknown, E>
+  readonly log: EventLog["Type"]
 }
 
 export interface TurnResult {
@@ -344,7 +372,8 @@ const stream = (turn: Turn) =>
   ProviderStream.forEachChunk(
     turn.model,
     { prompt: turn.prompt, tools: turn.tools.definitions, toolChoice: turn.toolChoice },
-    (parts) => take(turn, parts)
+    (parts) => take(turn, parts),
+    unlessAborted(turn.fibers)
   ).pipe(
     Effect.catchIf(ProviderStream.isFault, (fault) => recoverUnknownTool(turn, fault)),
     Effect.zipRight(unlessEnded(turn, Effect.fail(ProviderStream.broken("the answer broke off before its end", true)))),
@@ -352,7 +381,7 @@ const stream = (turn: Turn) =>
   )
 
 /** Retries when the policy allows it and the attempt stored nothing durable (TU-12). */
-const attempt = (turn: Turn, count: number): Effect.Effect<void, ProviderStream.StreamFault | AppendError> =>
+const attempt = (turn: Turn, count: number): Effect.Effect<void, ProviderStream.StreamFault | Abort> =>
   Effect.catchIf(Effect.zipRight(Publication.sent(turn.publication), stream(turn)), ProviderStream.isFault, (fault) =>
     Effect.gen(function* () {
       const output = yield* Publication.failed(turn.publication, fault)
@@ -384,7 +413,7 @@ const fail = Effect.fnUntraced(function* (
 /** Runs the request and its tools to their end. */
 const run = Effect.fnUntraced(function* (turn: Turn) {
   const { fibers, publication } = turn
-  const fault = yield* firstOf(attempt(turn, 1), aborted(fibers)).pipe(
+  const fault = yield* attempt(turn, 1).pipe(
     Effect.as(undefined),
     Effect.catchIf(ProviderStream.isFault, Effect.succeed)
   )
@@ -417,22 +446,37 @@ const end = Effect.fnUntraced(function* (
 })
 
 /** Runs the turn. On `ProviderFailed`, the step is settled as failed in the log. */
-export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: TurnInput<E>) {
-  const { agent, ending, inputEstimate, location, messageID, model, owner, repeats, sessionID, snapshots, tools } =
-    input
-  const begun = Recorder.start(sessionID, messageID, model.info, inputEstimate)
-  const publication = yield* Publication.make({ sessionID, owner, begun, repeats, ending })
-  const { directory } = location
-  const files = yield* makeTurnFiles({ publication, snapshots, sessionID, directory })
-  const fibers = yield* makeToolFibers({ publication, tools, files, call: { sessionID, messageID, agent, location } })
-  const turn: Turn = { ...input, publication, fibers }
-  return yield* Effect.uninterruptibleMask((restore) =>
-    Effect.zipRight(
-      input.open,
-      Effect.onExit(restore(run(turn)), (exit) => Effect.zipRight(end(turn, exit), files.after))
+export const runTurn = spanned(
+  "SessionRunner.turn",
+  Effect.fnUntraced(function* <E>(input: TurnInput<E>) {
+    const {
+      agent,
+      ending,
+      inputEstimate,
+      location,
+      log,
+      messageID,
+      model,
+      owner,
+      repeats,
+      sessionID,
+      snapshots,
+      tools
+    } = input
+    const begun = Recorder.start(sessionID, messageID, model.info, inputEstimate)
+    const publication = yield* Publication.make({ log, sessionID, owner, begun, repeats, ending })
+    const { directory } = location
+    const files = makeTurnFiles({ publication, snapshots, sessionID, directory })
+    const fibers = yield* makeToolFibers({ publication, tools, files, call: { sessionID, messageID, agent, location } })
+    const turn: Turn = { ...input, publication, fibers }
+    return yield* Effect.uninterruptibleMask((restore) =>
+      Effect.zipRight(
+        input.open,
+        Effect.onExit(restore(run(turn)), (exit) => Effect.zipRight(end(turn, exit), files.after))
+      )
     )
-  )
-}, Effect.scoped)
+  }, Effect.scoped)
+)
 
 const abortedStep = (cause: Cause.Cause<ProviderFailed | Abort>): StoredError => {
   const failure = Option.getOrUndefined(Cause.failureOption(cause))

@@ -181,8 +181,9 @@ const makeSend = Effect.gen(function* () {
       inputEstimate,
       ...(model.info.price === undefined ? {} : { price: priceAt(model.info.price, inputEstimate) })
     })
-    const turn = runTurn({
+    return yield* runTurn({
       ...owned,
+      log,
       messageID,
       agent,
       location,
@@ -199,7 +200,6 @@ const makeSend = Effect.gen(function* () {
         (stored) => (stored ? Effect.void : new Withdrawn())
       )
     })
-    return yield* Effect.provideService(turn, EventLog, log)
   })
 })
 

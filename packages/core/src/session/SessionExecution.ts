@@ -34,6 +34,7 @@ import {
 import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
+import { withSpan } from "@daybook/log/support/Spans"
 import * as RunCoordinator from "../coordination/RunCoordinator.ts"
 import type { ShownRequest } from "../request/Recorded.ts"
 import type { RunError } from "../runner/RunError.ts"
@@ -128,7 +129,8 @@ const makeLocations = <R>(location: LocationLayer<never, R>) =>
     { idleTimeToLive: idleLocation }
   )
 
-type RunnerAt = (location: Location) => Layer.Layer<SessionRunner>
+/** The runner at a Location, which the scope holds. */
+type RunnerAt = (location: Location) => Effect.Effect<typeof SessionRunner.Service, never, Scope.Scope>
 
 /** The current activity of each session's drain: written by its fiber, read in the step that stops it. */
 type Running = Map<SessionID, ActivityID>
@@ -189,31 +191,27 @@ const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runni
       if (!isHere(workspaces, location)) {
         return yield* new InitializationBlocked({ keys: [`workspace ${location.workspaceID}`] })
       }
-      const result = yield* Effect.provide(
-        Effect.flatMap(SessionRunner, (runner) =>
-          runner.run({
-            sessionID,
-            owner,
-            standing,
-            clean: kept !== undefined,
-            force: forced,
-            handed,
-            handOver,
-            leaving: () => departure.leaving(standing.session),
-            began: (activityID) => {
-              begun()
-              running.set(sessionID, activityID)
-              naming.expect(standing.session)
-            },
-            ended: (how) =>
-              Effect.zipRight(
-                Effect.sync(() => departure.ended(sessionID)),
-                naming.begin(sessionID, how)
-              )
-          })
-        ),
-        runnerAt(location)
-      )
+      const runner = yield* runnerAt(location)
+      const result = yield* runner.run({
+        sessionID,
+        owner,
+        standing,
+        clean: kept !== undefined,
+        force: forced,
+        handed,
+        handOver,
+        leaving: () => departure.leaving(standing.session),
+        began: (activityID) => {
+          begun()
+          running.set(sessionID, activityID)
+          naming.expect(standing.session)
+        },
+        ended: (how) =>
+          Effect.zipRight(
+            Effect.sync(() => departure.ended(sessionID)),
+            naming.begin(sessionID, how)
+          )
+      })
       if (result._tag === "Drained") return
       // Callers of this run must not take it for done.
       if (result._tag === "Left") return yield* Effect.interrupt
@@ -264,7 +262,7 @@ const makeDrain = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runn
       Effect.tapErrorCause(logFailure),
       Effect.scoped,
       Effect.annotateLogs("sessionID", sessionID),
-      Effect.withSpan("SessionExecution.drain", { attributes: { sessionID, force } })
+      withSpan("SessionExecution.drain", { sessionID, force })
     )
 })
 
@@ -349,7 +347,8 @@ const make = Effect.fnUntraced(function* <R>(
   const store = yield* SessionStore
   const owners = yield* SessionOwner
   const locations = yield* makeLocations(location)
-  const runnerAt: RunnerAt = (at) => locations.get(Data.struct(at))
+  const runnerAt: RunnerAt = (at) =>
+    Effect.map(locations.runtime(Data.struct(at)), ({ context }) => Context.get(context, SessionRunner))
   const running: Running = new Map()
   const waiters = makeWaiters()
   const departure = makeDeparture(running, yield* Effect.scope)
@@ -413,11 +412,9 @@ const make = Effect.fnUntraced(function* <R>(
     lastFailure: waiters.lastFailure,
     preview: Effect.fn("SessionExecution.preview")(function* (sessionID) {
       const { location } = yield* store.get(sessionID)
-      return yield* Effect.provide(
-        Effect.flatMap(SessionRunner, (runner) => runner.preview(sessionID)),
-        runnerAt(location)
-      )
-    })
+      const runner = yield* runnerAt(location)
+      return yield* runner.preview(sessionID)
+    }, Effect.scoped)
   })
 })
 

@@ -4,12 +4,13 @@ import type * as SqlError from "@effect/sql/SqlError"
 import {
   Chunk,
   Clock,
-  Deferred,
   Duration,
   Effect,
   Either,
   Exit,
   Fiber,
+  FiberRef,
+  HashMap,
   Layer,
   Option,
   Queue,
@@ -172,17 +173,39 @@ const look = (sql: SqlClient.SqlClient, sessionID: SessionID, judge: OwnerRows.J
 
 type Heard = Either.Either<string | undefined, OwnerLost>
 
-interface Due {
+/** A session whose lease is renewed, and what its owner hears. */
+interface Renewed {
   readonly token: OwnerToken
-  readonly renewed: Deferred.Deferred<OwnerRows.RenewedRow, OwnerLost | LogUnavailable>
+  readonly heard: Queue.Enqueue<Heard>
 }
 
-/** Renews due leases with one transaction: each commit waits for the disk, so owners must not pay one each. */
-const makeRenew = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ownerID: string, leaseMs: number) {
-  const scope = yield* Effect.scope
-  let due = new Map<SessionID, Due>()
+interface Renewals {
+  readonly begin: (sessionID: SessionID, renewed: Renewed) => Effect.Effect<void>
+  readonly end: (sessionID: SessionID, renewed: Renewed) => void
+}
 
-  const renewAll = (all: ReadonlyMap<SessionID, Due>) =>
+/**
+ * Renews the leases of all sessions at each heartbeat, in one fiber and one transaction: each commit waits for the disk. A renewal
+ * that fails is tried again at the next heartbeat: the lease outlasts several.
+ */
+const makeRenewals = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  ownerID: string,
+  leaseMs: number
+): Effect.fn.Return<Renewals, never, Scope.Scope> {
+  const scope = yield* Effect.scope
+  const renewing = new Map<SessionID, Renewed>()
+  let beats = false
+  const end: Renewals["end"] = (sessionID, renewed) => {
+    if (renewing.get(sessionID) === renewed) renewing.delete(sessionID)
+  }
+
+  const untilHeartbeat = Effect.flatMap(Clock.currentTimeNanos, (now) => {
+    const every = OwnerRows.heartbeatMs(leaseMs)
+    return Effect.sleep(Duration.millis(every - ((Number(now) / 1e6) % every)))
+  })
+
+  const renew = (all: ReadonlyMap<SessionID, Renewed>) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
       write("renew the leases", sql, function* () {
         const rows = yield* OwnerRows.renewLeases(sql, [...all.keys()], ownerID, { now, leaseMs })
@@ -190,63 +213,48 @@ const makeRenew = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ownerID
       })
     )
 
-  const flush = Effect.gen(function* () {
-    // Collects the sessions whose timers fire now.
-    yield* Effect.sleep("1 millis")
-    const all = due
-    due = new Map()
-    const rows = yield* Effect.exit(renewAll(all))
-    for (const [sessionID, { renewed, token }] of all) {
-      const row = Exit.map(rows, (found) => found.get(sessionID))
-      yield* Deferred.done(
-        renewed,
-        Exit.flatMap(row, (mine) =>
-          mine?.owner_epoch === token.epoch ? Exit.succeed(mine) : Exit.fail(new OwnerLost({ sessionID, ...token }))
-        )
-      )
+  const heartbeat = Effect.gen(function* () {
+    const all = new Map(renewing)
+    const rows = yield* renew(all)
+    for (const [sessionID, renewed] of all) {
+      const { heard, token } = renewed
+      const row = rows.get(sessionID)
+      if (row?.owner_epoch !== token.epoch) {
+        end(sessionID, renewed)
+        heard.unsafeOffer(Either.left(new OwnerLost({ sessionID, ...token })))
+      } else if (row.interrupt_epoch === token.epoch) {
+        heard.unsafeOffer(Either.right(row.interrupt_activity ?? undefined))
+      }
     }
+  }).pipe(
+    // Also after a defect: all sessions depend on this fiber.
+    Effect.catchAllCause((cause) => Effect.logWarning("the leases could not be renewed yet", cause))
+  )
+
+  /** Ends when there is no session to renew. */
+  const beating: Effect.Effect<void> = Effect.flatMap(untilHeartbeat, () => {
+    beats = renewing.size > 0
+    return beats ? Effect.zipRight(heartbeat, beating) : Effect.void
   })
 
-  return (sessionID: SessionID, token: OwnerToken) =>
-    Effect.gen(function* () {
-      const renewed = yield* Deferred.make<OwnerRows.RenewedRow, OwnerLost | LogUnavailable>()
-      due.set(sessionID, { token, renewed })
-      if (due.size === 1) yield* Effect.forkIn(flush, scope)
-      return yield* Deferred.await(renewed)
-    })
+  return {
+    begin: (sessionID, renewed) =>
+      Effect.suspend(() => {
+        renewing.set(sessionID, renewed)
+        if (beats) return Effect.void
+        beats = true
+        // The annotations are those of one session.
+        const unnamed = Effect.locally(beating, FiberRef.currentLogAnnotations, HashMap.empty())
+        return Effect.forkIn(Effect.interruptible(unnamed), scope)
+      }),
+    end
+  }
 })
 
 /** Holds sessions: renews their leases until the scope closes, then keeps or releases them. */
-const makeHold = (
-  sql: SqlClient.SqlClient,
-  held: Map<SessionID, number>,
-  leaseMs: number,
-  renew: Effect.Effect.Success<ReturnType<typeof makeRenew>>,
-  keeping: KeptSessions
-) => {
-  /** The heartbeats of all sessions fall together, so that their renewals do. */
-  const untilHeartbeat = Effect.map(Clock.currentTimeNanos, (now) => {
-    const every = OwnerRows.heartbeatMs(leaseMs)
-    return Duration.millis(every - ((Number(now) / 1e6) % every))
-  })
-
-  /** Renews until the session is lost. A failed renewal is retried: the lease outlasts several. */
-  const renewals = (sessionID: SessionID, token: OwnerToken, heard: Queue.Enqueue<Heard>) =>
-    Effect.flatMap(untilHeartbeat, Effect.sleep).pipe(
-      Effect.zipRight(renew(sessionID, token)),
-      Effect.flatMap((row) =>
-        row.interrupt_epoch === token.epoch
-          ? Queue.offer(heard, Either.right(row.interrupt_activity ?? undefined))
-          : Effect.void
-      ),
-      Effect.catchTag("LogUnavailable", (error) =>
-        Effect.annotateLogs(Effect.logWarning("the lease could not be renewed yet", error), { sessionID })
-      ),
-      Effect.forever,
-      Effect.catchTag("OwnerLost", (lost) => Queue.offer(heard, Either.left(lost)))
-    )
-
-  return (
+const makeHold =
+  (sql: SqlClient.SqlClient, held: Map<SessionID, number>, renewals: Renewals, keeping: KeptSessions) =>
+  (
     sessionID: SessionID,
     token: OwnerToken,
     { handed, kept }: Pick<Ownership, "handed" | "kept">
@@ -254,20 +262,20 @@ const makeHold = (
     Effect.gen(function* () {
       held.set(sessionID, token.epoch)
       let next = handed
-      yield* onClose((exit) =>
-        Exit.isSuccess(exit) ? keeping.keep(sessionID, token) : keeping.release(sessionID, token, next)
-      )
       // Only the latest request counts.
       const heard = yield* Queue.sliding<Heard>(1)
-      // Forked after the finalizer is added: the lease is renewed until the session is released, during any cleanup
-      // before it.
-      yield* Effect.forkScoped(Effect.interruptible(renewals(sessionID, token, heard)))
+      const renewed: Renewed = { token, heard }
+      // The lease is renewed until the session is released, also during the cleanup before.
+      yield* onClose((exit) => {
+        renewals.end(sessionID, renewed)
+        return Exit.isSuccess(exit) ? keeping.keep(sessionID, token) : keeping.release(sessionID, token, next)
+      })
+      yield* renewals.begin(sessionID, renewed)
       const handOver: Ownership["handOver"] = (next) =>
         write("hand the session over", sql, () => OwnerRows.releaseOwnership(sessionID, token, next))
       const begun = () => void (next = undefined)
       return { token, kept, handed, begun, handOver, stopRequested: Effect.flatten(Queue.take(heard)) }
     })
-}
 
 /** Acquires sessions: claims a free one, or waits for its owner. */
 const makeAcquire = (
@@ -409,7 +417,7 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
   const kept = yield* makeKeptSessions({ sql, readSql }, held, options.keepMs ?? 0)
   const self: OwnerRows.Self = { process, ownerID: process.ownerID(), held }
   const leaseMs = OwnerRows.clamp(options.leaseMs ?? OwnerRows.standardMs)
-  const renew = yield* makeRenew(sql, self.ownerID, leaseMs)
+  const renewals = yield* makeRenewals(sql, self.ownerID, leaseMs)
   const owned = makeOwned(readSql, self)
 
   const foreign: Service["foreign"] = (sessionID) =>
@@ -420,7 +428,7 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
     )
 
   return SessionOwner.of({
-    ...makeAcquire({ sql, readSql }, self, held, leaseMs, kept)(makeHold(sql, held, leaseMs, renew, kept)),
+    ...makeAcquire({ sql, readSql }, self, held, leaseMs, kept)(makeHold(sql, held, renewals, kept)),
     foreign,
     requestStop: makeRequestStop(sql, readSql, self),
     owned,

@@ -345,12 +345,6 @@ export const toEvents = (rows: ReadonlyArray<Raw>) => {
   return { events, stopped: undefined }
 }
 
-/** Refuses an operation that only a database in a file supports. */
-export const onFilesOnly = (sql: SqlClient.SqlClient, operation: string): Effect.Effect<void, LogUnavailable> =>
-  isPostgres(sql)
-    ? new LogUnavailable({ operation, reason: "not-supported", cause: "only a database in a file supports it yet" })
-    : Effect.void
-
 /** Converts a driver error to the log's error. */
 export const unavailable =
   (operation: string) =>

@@ -8,7 +8,7 @@ import type * as SqlError from "@effect/sql/SqlError"
 import type * as Statement from "@effect/sql/Statement"
 import { Clock, Effect, type Scope } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
-import { bytesOf, lockLog, named, newestPosition } from "../storage/Dialect.ts"
+import { bytesOf, forUpdate, lockLog, named, newestPosition } from "../storage/Dialect.ts"
 import { eraseBeside, fileOf } from "../storage/SearchFile.ts"
 import { immediately, retryBusy } from "../storage/Transaction.ts"
 import * as UnusedBytes from "../storage/UnusedBytes.ts"
@@ -91,8 +91,10 @@ const hide = (sql: SqlClient.SqlClient, sessionID: SessionID, session: number) =
 export const removeSession = (sql: SqlClient.SqlClient, sessionID: SessionID) => {
   const removed = Effect.gen(function* () {
     yield* lockLog(sql)
+    // In this order, so that it waits for a step of a prune, and the prune's next step finds no claim (PG-12).
+    yield* sql`SELECT 1 FROM session_floor WHERE session_id = ${sessionID} ${forUpdate(sql)}`
     const [head] = yield* sql<Key & { readonly seq: number }>`
-      SELECT session, seq FROM event_sequence WHERE session_id = ${sessionID}`
+      SELECT session, seq FROM event_sequence WHERE session_id = ${sessionID} ${forUpdate(sql)}`
     if (head === undefined) return false
     yield* hide(sql, sessionID, head.session)
     yield* deleteStep(sql, head.session)

@@ -1,8 +1,8 @@
 /**
- * Wakes tails after commits. While a session has tails, its latest events are kept decoded in one place, and a commit
- * resumes each waiting tail once, with the events: a thousand tails cost one decode and one shared result. Tails that
+ * Wakes tails after commits. While a session has tails, the events that not all of them have are kept decoded in one place, and
+ * a commit resumes each waiting tail once, with the events: a thousand tails cost one decode and one shared result. Tails that
  * are further behind, and rows of other processes, are read from the database. A wake may be spurious: rows are the
- * truth. State exists only while there are tails (TL-2, TL-3). Spec: LG-8..LG-10, LG-33.
+ * truth. State exists only while there are tails (TL-2, TL-3). Spec: LG-8..LG-10, LG-33, LG-97.
  */
 import { Chunk, Effect, Exit } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
@@ -53,6 +53,9 @@ class Followed {
   private length = 0
   /** The session's incarnation; undefined for the feed. */
   private incarnation: number | undefined
+  /** The tails that have a cursor, and those of them that have all kept events. */
+  private readonly readers = new Set<FollowedTail>()
+  private readonly served = new Set<FollowedTail>()
   /** The kept events after a cursor, as one result for all tails that are there. */
   private shared: { readonly after: number; readonly recent: Exit.Exit<Recent> } | undefined
   private readonly at: (event: SessionEvent) => number
@@ -62,11 +65,13 @@ class Followed {
   }
 
   keep(event: SessionEvent, incarnation?: number): void {
+    if (this.readers.size === 0) return
     const last = this.recent.at(-1)
     const joins = last === undefined || this.at(last) + 1 === this.at(event)
     if (!joins || this.incarnation !== incarnation) this.clear()
     this.incarnation = incarnation
     this.shared = undefined
+    this.served.clear()
     this.recent.push(event)
     this.length += lengthOf(event.data)
     if (this.recent.length > 2 * recentLimit || this.length > recentLength) this.truncate()
@@ -89,11 +94,32 @@ class Followed {
     this.recent = []
     this.length = 0
     this.shared = undefined
+    this.served.clear()
   }
 
   ring(): void {
     this.rings += 1
     for (const tail of this.tails) tail.ring()
+  }
+
+  /** Notes where a tail is now. Events that all tails have are for none of them: a new tail begins with the database. */
+  moved(tail: FollowedTail, cursor: number, incarnation: number | undefined): void {
+    this.readers.add(tail)
+    const last = this.recent.at(-1)
+    if (last === undefined || this.incarnation !== incarnation || cursor < this.at(last)) return
+    this.served.add(tail)
+    this.dropServed()
+  }
+
+  leave(tail: FollowedTail): void {
+    this.tails.delete(tail)
+    this.readers.delete(tail)
+    this.served.delete(tail)
+    this.dropServed()
+  }
+
+  private dropServed(): void {
+    if (this.served.size === this.readers.size) this.clear()
   }
 
   /** The kept events directly after the cursor. */
@@ -168,6 +194,7 @@ class FollowedTail implements Tail {
     this.cursor = cursor
     this.incarnation = incarnation
     this.seen = rings
+    this.followed.moved(this, cursor, incarnation)
   }
 
   /** The cursor of a tail that reads; undefined for one without a cursor, or that has not moved for too long. */
@@ -214,7 +241,7 @@ export const make = (): Tails => {
     const followed =
       all.get(key) ?? new Followed(sessionID === undefined ? ({ position }) => position : ({ seq }) => seq)
     const tail = new FollowedTail(followed, (closed) => {
-      followed.tails.delete(closed)
+      followed.leave(closed)
       if (followed.tails.size === 0 && all.get(key) === followed) all.delete(key)
       if (all.size === 0) latch.unsafeClose()
     })

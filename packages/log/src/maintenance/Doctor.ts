@@ -9,18 +9,19 @@ import { Array as Arr, Chunk, Effect, Either, Option, Stream } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import type { LogUnavailable } from "../log/EventLog.ts"
-import { onFilesOnly, pageSize, selectCheckedPage, toEvent, unavailable } from "../log/EventRow.ts"
+import { pageSize, selectCheckedPage, toEvent, unavailable } from "../log/EventRow.ts"
 import type { AnyRow } from "../projection/Change.ts"
 import type { SessionBase } from "../projection/SessionBase.ts"
-import { columnsOf } from "../projection/SqlTables.ts"
-import { type TableName, tableNames, tables } from "../projection/Tables.ts"
 import { selectBase } from "../retention/Prune.ts"
 import * as PrunedParts from "../retention/PrunedParts.ts"
-import { applicationID, type DatabaseError, ReadSql, schemaVersion, scratch } from "../storage/Database.ts"
+import { applicationID, type DatabaseError, ReadSql, schemaVersion } from "../storage/Database.ts"
+import { isPostgres } from "../storage/Dialect.ts"
 import { reasonOf, snapshot } from "../storage/Transaction.ts"
 import * as Content from "../store/Content.ts"
 import { referencesOf, sumOf } from "../store/ContentBlock.ts"
-import { created, selectSessions, writePage, writeSession } from "./Rebuild.ts"
+import * as Fold from "./Fold.ts"
+import { created, differing, type Listing, selectRows } from "./Fold.ts"
+import { selectSessions } from "./Rebuild.ts"
 
 // Verifies what a pruned session keeps: the state at its floor, and the blocks with every event that a row or a part
 // refers to.
@@ -227,18 +228,43 @@ const checkFile = Effect.fnUntraced(function* (sql: Sql) {
   ]
 })
 
-/** The scratch database. `aside` runs its statements outside the transaction that reads the stored rows. */
-type Fold = { readonly sql: Sql; readonly aside: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E> }
+/** The last numbers of PostgreSQL's log: none that is in use may be given again. */
+const checkNumbers = (sql: Sql) =>
+  Effect.map(
+    sql<{ readonly position: number; readonly session: number; readonly event: number; readonly head: number }>`
+      SELECT position, session, coalesce((SELECT max(position) FROM event), 0) AS event,
+        coalesce((SELECT max(session) FROM event_sequence), 0) AS head FROM log_head`,
+    (rows) => {
+      const [last] = rows
+      const found = (what: string) => error(what, restore)
+      if (last === undefined) return [found("the row of the last position is missing")]
+      return [
+        ...(last.event > last.position
+          ? [found(`the last position is ${last.position}, an event has ${last.event}`)]
+          : []),
+        ...(last.head > last.session ? [found(`the last session is ${last.session}, a head has ${last.head}`)] : [])
+      ]
+    }
+  )
 
-const makeFold = Effect.gen(function* () {
-  const sql = yield* scratch
-  const connection = yield* Effect.mapError(sql.reserve, unavailable("verify"))
-  // Statements join the transaction of the context, even those of another client, so provide the scratch connection
-  // here.
-  return {
-    sql,
-    aside: (effect) => Effect.provideService(effect, SqlClient.TransactionConnection, [connection, 0] as const)
-  } satisfies Fold
+/** The tables of PostgreSQL without a foreign key to their session. Each has an index that begins with it. */
+const unreferenced = ["event", "session_input", "session_message", "session_part"]
+
+/** Rows without a session. Each table's index is read once for each of its sessions, not for each row. */
+const checkOrphans = Effect.fnUntraced(function* (sql: Sql) {
+  const findings: Array<Finding> = []
+  for (const table of unreferenced) {
+    const rows = yield* sql.unsafe<{ readonly session: number }>(`WITH RECURSIVE found AS (
+        SELECT min(session) AS session FROM ${table}
+        UNION ALL SELECT (SELECT min(session) FROM ${table} t WHERE t.session > f.session) FROM found f
+          WHERE f.session IS NOT NULL)
+      SELECT session FROM found f WHERE session IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM event_sequence h WHERE h.session = f.session) LIMIT ${enough}`)
+    for (const { session } of rows) {
+      findings.push(error(`rows of ${table} belong to session number ${session}, which does not exist`, restore))
+    }
+  }
+  return findings
 })
 
 /** The state that the fold starts from. */
@@ -250,14 +276,14 @@ type Base = SessionBase & { readonly position: number }
  */
 const checkEvents = Effect.fnUntraced(function* (
   sql: Sql,
-  fold: Fold,
+  fold: Fold.Fold,
   { floor, seq, session, session_id }: Head,
   base: Base | undefined
 ) {
   const sessionID = SessionID.make(session_id, { disableValidation: true })
   const findings: Array<Finding> = []
   const found = (what: string, fix: string) => findings.push(error(what, fix, session_id))
-  if (base !== undefined) yield* fold.aside(writeSession(fold.sql, base.row))
+  yield* fold.begin(base?.row)
   let [cursor, position, unknown, folded] = [floor, base?.position ?? 0, 0, floor < 0 || base !== undefined]
   for (;;) {
     const rows = yield* selectCheckedPage(sql, session_id, cursor)
@@ -275,14 +301,11 @@ const checkEvents = Effect.fnUntraced(function* (
     // Projections are compared only if every event folds.
     folded &&= findings.length === 0
     if (folded) {
-      yield* Effect.catchTag(
-        fold.aside(writePage(fold.sql, { session, sessionID }, events)),
-        "EventRefused",
-        (refusal) =>
-          Effect.sync(() => {
-            folded = false
-            found(`its events contradict each other: ${refusal.message}`, restore)
-          })
+      yield* Effect.catchTag(fold.add({ session, sessionID }, events), "EventRefused", (refusal) =>
+        Effect.sync(() => {
+          folded = false
+          found(`its events contradict each other: ${refusal.message}`, restore)
+        })
       )
     }
     if (rows.length === 0 || findings.length > enough) break
@@ -295,44 +318,18 @@ const checkEvents = Effect.fnUntraced(function* (
   return { findings, folded }
 })
 
-/** A session's rows in the order of a key, so that a page reads only its own rows. */
-interface Listing {
-  readonly table: Exclude<TableName, "session">
-  readonly where: string
-  readonly order: ReadonlyArray<string>
-}
-
 const listings: ReadonlyArray<Listing> = [
   { table: "session_input", where: "promoted_seq IS NOT NULL", order: ["promoted_seq"] },
   { table: "session_input", where: "promoted_seq IS NULL", order: ["admitted_seq"] },
-  { table: "session_message", where: "TRUE", order: ["seq"] },
-  { table: "session_part", where: "TRUE", order: ["message_id", "kind", "key"] },
-  { table: "session_instruction", where: "TRUE", order: ["seq"] },
-  { table: "session_leaf", where: "TRUE", order: ["seq"] },
-  { table: "session_label", where: "TRUE", order: ["seq"] }
+  { table: "session_message", order: ["seq"] },
+  { table: "session_part", order: ["message_id", "kind", "key"] },
+  { table: "session_instruction", order: ["seq"] },
+  { table: "session_leaf", order: ["seq"] },
+  { table: "session_label", order: ["seq"] }
 ]
 
 /** Whose rows, and above which floor. */
 type Above = Pick<Head, "session" | "floor">
-
-/** Selects one page. The plus keeps the floor from choosing an index: the order chooses it. */
-const selectRows = (
-  sql: Sql,
-  { order, table, where }: Listing,
-  { floor, session }: Above,
-  after: AnyRow | undefined
-) => {
-  const key = order.join(", ")
-  const beyond = after === undefined ? "" : `AND (${key}) > (${order.map(() => "?").join(", ")}) `
-  return sql.unsafe<AnyRow>(
-    `SELECT ${columnsOf(table).join(", ")} FROM ${table} WHERE session = ? AND ${where} AND +${created[table]} > ? ` +
-      `${beyond}ORDER BY ${key} LIMIT ${pageSize}`,
-    [session, floor, ...(after === undefined ? [] : order.map((column) => after[column]))]
-  )
-}
-
-const differing = (table: TableName, stored: AnyRow, folded: AnyRow) =>
-  tables[table].columns.filter((column) => stored[column] !== folded[column])
 
 const difference = (
   { order, table }: Listing,
@@ -352,14 +349,14 @@ const difference = (
 /** The first difference between stored rows and folded rows. */
 const compareRows = Effect.fnUntraced(function* (
   sql: Sql,
-  fold: Fold,
+  fold: Fold.Fold,
   listing: Listing,
-  above: Above
+  { floor, session }: Above
 ): Effect.fn.Return<Option.Option<string>, SqlError.SqlError> {
   let after: AnyRow | undefined
   for (;;) {
-    const stored = yield* selectRows(sql, listing, above, after)
-    const folded = yield* fold.aside(selectRows(fold.sql, listing, above, after))
+    const page = { listing, floor, session, after, limit: pageSize }
+    const [stored, folded] = [yield* selectRows(sql, page), yield* fold.rows(page)]
     for (let index = 0; index < Math.max(stored.length, folded.length); index++) {
       const found = difference(listing, stored[index], folded[index])
       if (found !== undefined) return Option.some(found)
@@ -369,10 +366,8 @@ const compareRows = Effect.fnUntraced(function* (
   }
 })
 
-const compareSession = Effect.fnUntraced(function* (sql: Sql, fold: Fold, sessionID: string) {
-  const select = `SELECT ${tables.session.columns.join(", ")} FROM session WHERE id = ?`
-  const [stored] = yield* sql.unsafe<AnyRow>(select, [sessionID])
-  const [folded] = yield* fold.aside(fold.sql.unsafe<AnyRow>(select, [sessionID]))
+const compareSession = Effect.fnUntraced(function* (sql: Sql, fold: Fold.Fold, sessionID: string) {
+  const [stored, folded] = [yield* Fold.selectSession(sql, sessionID), yield* fold.session(sessionID)]
   if (stored === undefined || folded === undefined) {
     return stored === folded
       ? Option.none()
@@ -382,7 +377,7 @@ const compareSession = Effect.fnUntraced(function* (sql: Sql, fold: Fold, sessio
   return columns.length === 0 ? Option.none() : Option.some(`session differs from its events: ${columns.join(", ")}`)
 })
 
-const checkProjections = Effect.fnUntraced(function* (sql: Sql, fold: Fold, head: Head) {
+const checkProjections = Effect.fnUntraced(function* (sql: Sql, fold: Fold.Fold, head: Head) {
   const differences = [
     yield* compareSession(sql, fold, head.session_id),
     ...(yield* Effect.forEach(listings, (listing) => compareRows(sql, fold, listing, head)))
@@ -395,7 +390,7 @@ const checkPromoted = Effect.fnUntraced(function* (sql: Sql, { floor, session, s
   const rows = yield* sql<{ readonly id: string; readonly admitted_seq: number }>`
     SELECT i.id, i.admitted_seq FROM session_input i LEFT JOIN session_message m ON m.id = i.id
     WHERE i.session = ${session}
-      AND iif(i.withdrawn_seq IS NULL, i.promoted_seq, NULL) IS NOT m.seq LIMIT ${enough}`
+      AND CASE WHEN i.withdrawn_seq IS NULL THEN i.promoted_seq END IS DISTINCT FROM m.seq LIMIT ${enough}`
   return rows.map(({ admitted_seq, id }) => {
     const fix = admitted_seq > floor ? rebuildIt : putBack
     return error(`the promotion of ${id} does not match its message`, fix, session_id)
@@ -410,8 +405,7 @@ const broken = (sessionID?: string) => (failure: SqlError.SqlError) =>
 
 /** Checks one session in one snapshot, so that a concurrent commit is not a finding. */
 const checkSession = Effect.fnUntraced(
-  function* (sql: Sql, fold: Fold, sessionID: string) {
-    yield* Effect.forEach(tableNames, (table) => fold.aside(fold.sql.unsafe(`DELETE FROM ${table}`)))
+  function* (sql: Sql, fold: Fold.Fold, sessionID: string) {
     const [head] =
       yield* sql<Head>`SELECT session, session_id, seq, floor FROM event_sequence WHERE session_id = ${sessionID}`
     if (head === undefined) return []
@@ -432,9 +426,11 @@ const checkSession = Effect.fnUntraced(
 export const verify: Stream.Stream<Finding, LogUnavailable | DatabaseError, Sql | ReadSql> = Stream.unwrapScoped(
   Effect.gen(function* () {
     const [sql, read] = [yield* SqlClient.SqlClient, yield* ReadSql]
-    yield* onFilesOnly(sql, "verify")
-    const fold = yield* makeFold
-    const whole = Stream.make(checkSettings(sql), checkFile(read)).pipe(
+    const fold = yield* Effect.mapError(Fold.make(read), (error) =>
+      error instanceof SqlError.SqlError ? unavailable("verify")(error) : error
+    )
+    const checks = isPostgres(read) ? [checkNumbers(read), checkOrphans(read)] : [checkSettings(sql), checkFile(read)]
+    const whole = Stream.fromIterable(checks).pipe(
       Stream.flatMap((check) => Stream.fromIterableEffect(Effect.catchAll(check, broken())))
     )
     const ids = Stream.paginateChunkEffect("", (after) =>

@@ -8,6 +8,7 @@ import { SessionID } from "../domain/Identifiers.ts"
 import { type DurableType, durableTypes, type EventIn } from "../events/SessionEvents.ts"
 import type { LogUnavailable } from "../log/EventLog.ts"
 import { ofSession, pageSize, sessionKey } from "../log/EventRow.ts"
+import { storedBytesOf } from "../storage/Dialect.ts"
 import * as EventLoop from "../support/EventLoop.ts"
 
 /** What may go. Without a bound, everything up to the last safe boundary. */
@@ -92,7 +93,7 @@ type EventSize = { readonly seq: number; readonly type: string; readonly created
 
 /** One page of a session's events without their payloads. A type without a name is unknown to every build. */
 const selectMeasured = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number, to: number) =>
-  sql<EventSize>`SELECT e.seq, coalesce(t.name, '') AS type, e.created, octet_length(e.data) AS bytes
+  sql<EventSize>`SELECT e.seq, coalesce(t.name, '') AS type, e.created, ${storedBytesOf(sql, "e.data")} AS bytes
     FROM event e LEFT JOIN event_type t ON t.type = e.type
     WHERE ${ofSession(sql, sessionID)} AND e.seq > ${after} AND e.seq <= ${to} ORDER BY e.seq LIMIT ${pageSize}`
 

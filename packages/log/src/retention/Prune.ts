@@ -10,21 +10,15 @@
 import { randomUUID } from "node:crypto"
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
+import type * as Statement from "@effect/sql/Statement"
 import { Effect, Either, Option, Schema } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { EventUnreadable } from "../log/EventLog.ts"
 import * as EventRow from "../log/EventRow.ts"
-import {
-  ofSession,
-  onFilesOnly,
-  selectCheckedPage,
-  selectIdentity,
-  sessionKey,
-  toEvent,
-  unavailable
-} from "../log/EventRow.ts"
+import { ofSession, selectCheckedPage, selectIdentity, sessionKey, toEvent, unavailable } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
+import { forUpdate, storedBytesOf } from "../storage/Dialect.ts"
 import { immediately, retryBusy } from "../storage/Transaction.ts"
 import * as Archive from "./Archive.ts"
 import { StoredEvent } from "./Archive.ts"
@@ -69,42 +63,50 @@ export interface Claimed {
   readonly replaced: boolean
 }
 
-const isUnchanged = (sql: Sql, { floor, incarnation, sessionID }: Subject) =>
-  Effect.flatMap(
-    sql`SELECT 1 FROM event_sequence
-      WHERE session_id = ${sessionID} AND coalesce(incarnation, 0) = ${incarnation} AND floor = ${floor}`,
-    (rows): Effect.Effect<void, PruneLost> => (rows.length === 1 ? Effect.void : new PruneLost({ sessionID }))
+/** Fails unless the statement finds a row. */
+const unlessLost = ({ sessionID }: Subject, found: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>) =>
+  Effect.flatMap(found, (rows): Effect.Effect<void, PruneLost> =>
+    rows.length === 1 ? Effect.void : new PruneLost({ sessionID })
   )
 
+const isUnchanged = (sql: Sql, subject: Subject, lock: Statement.Fragment) =>
+  unlessLost(
+    subject,
+    sql`SELECT 1 FROM event_sequence WHERE session_id = ${subject.sessionID}
+      AND coalesce(incarnation, 0) = ${subject.incarnation} AND floor = ${subject.floor} ${lock}`
+  )
+
+/** Claims a session. On PostgreSQL it waits for a step of the claim before, and for a removal (PG-42). */
 export const claim = (sql: Sql, subject: Subject) => {
+  const { sessionID } = subject
   const token = randomUUID()
   return retryBusy(
     immediately(sql)(
       Effect.gen(function* () {
-        yield* isUnchanged(sql, subject)
-        const former = yield* sql`SELECT 1 FROM session_floor
-          WHERE session_id = ${subject.sessionID} AND claim IS NOT NULL`
-        yield* sql`INSERT INTO session_floor (session_id, claim) VALUES (${subject.sessionID}, ${token})
-          ON CONFLICT (session_id) DO UPDATE SET claim = excluded.claim`
-        return { subject, token, replaced: former.length > 0 } satisfies Claimed
+        yield* sql`INSERT INTO session_floor (session_id) VALUES (${sessionID}) ON CONFLICT DO NOTHING`
+        const [former] = yield* sql<{ readonly claim: string | null }>`SELECT claim FROM session_floor
+          WHERE session_id = ${sessionID} ${forUpdate(sql)}`
+        yield* isUnchanged(sql, subject, forUpdate(sql))
+        yield* sql`UPDATE session_floor SET claim = ${token} WHERE session_id = ${sessionID}`
+        return { subject, token, replaced: (former?.claim ?? null) !== null } satisfies Claimed
       })
     )
   )
 }
 
-/** Runs a write of a claimed session, unless another claim replaced it or the session changed. */
+/**
+ * Runs a write of a claimed session, unless another claim replaced it or the session changed. On PostgreSQL another claim, a
+ * change of the floor and a removal wait for the row that it locks; appends do not (PG-42).
+ */
 export const asClaimed =
   (sql: Sql, { subject, token }: Claimed) =>
   <A, E>(write: Effect.Effect<A, E>) =>
     retryBusy(
       immediately(sql)(
-        Effect.flatMap(
-          Effect.zipRight(
-            isUnchanged(sql, subject),
-            sql`SELECT 1 FROM session_floor WHERE session_id = ${subject.sessionID} AND claim = ${token}`
-          ),
-          (rows): Effect.Effect<A, E | PruneLost> => (rows.length === 1 ? write : new PruneLost(subject))
-        )
+        unlessLost(
+          subject,
+          sql`SELECT 1 FROM session_floor WHERE session_id = ${subject.sessionID} AND claim = ${token} ${forUpdate(sql)}`
+        ).pipe(Effect.zipRight(isUnchanged(sql, subject, sql.literal(""))), Effect.zipRight(write))
       )
     )
 
@@ -211,7 +213,10 @@ const copy = Effect.fnUntraced(function* (
     position: from?.position ?? 0
   }
   const step = Effect.fnUntraced(function* (cursor: number) {
-    const page = yield* selectPage(read, cut, cursor)
+    // Of a session that another claim prunes, events are missing.
+    const page = yield* Effect.catchTag(selectPage(read, cut, cursor), "EventUnreadable", (error) =>
+      asClaimed(sql, claimed)(error)
+    )
     const { events, stored } = page
     const through = cursor + events.length
     if (written !== undefined) yield* written.add(stored)
@@ -285,7 +290,7 @@ const inSteps = Effect.fnUntraced(function* (
 
 /** One step of deleting the events at or below the floor, oldest first. */
 const deleteBelow = Effect.fnUntraced(function* (sql: Sql, sessionID: SessionID, floor: number) {
-  const rows = yield* sql<Sized>`SELECT e.seq, octet_length(e.data) AS bytes FROM event e
+  const rows = yield* sql<Sized>`SELECT e.seq, ${storedBytesOf(sql, "e.data")} AS bytes FROM event e
     WHERE ${ofSession(sql, sessionID)} AND e.seq <= ${floor} ORDER BY e.seq LIMIT ${stepEvents}`
   const end = stepEnd(rows)
   if (end === undefined) return 0
@@ -355,7 +360,6 @@ export const typed = <A, E, R>(effect: Effect.Effect<A, E | SqlError.SqlError, R
 /** Finishes what a process that died left of a session's prune. */
 export const finish = Effect.fn("Retention.finish")(function* (sessionID: SessionID, options: PruneOptions) {
   const sql = yield* SqlClient.SqlClient
-  yield* onFilesOnly(sql, "prune")
   const subject = yield* selectSubject(sql, sessionID)
   if (subject === undefined) return
   const claimed = yield* claim(sql, subject)

@@ -9,6 +9,7 @@ import { Effect, Either } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { DurableType } from "../events/SessionEvents.ts"
 import { sessionKey } from "../log/EventRow.ts"
+import { joinInOrder } from "../storage/Dialect.ts"
 import * as Content from "../store/Content.ts"
 import type { KeptPart } from "../store/ContentBlock.ts"
 import { questionTool } from "../store/QuestionStore.ts"
@@ -49,7 +50,7 @@ type Sql = SqlClient.SqlClient
 export const select = (sql: Sql, sessionID: SessionID, { from, through }: Content.Range) =>
   sql<KeptPart>`SELECT m.seq AS message, p.kind, p.key, p.seq, p.name, p.status, p.opened, p.raw, p.called,
       p.progress, p.settled, p.time_created
-    FROM session_message m CROSS JOIN session_part p
+    FROM session_message m ${joinInOrder(sql)} session_part p
       ON p.session = m.session AND p.message_id = coalesce(m.call_id, m.id) AND p.kind <> 'edit'
     WHERE m.session = ${sessionKey(sql, sessionID)} AND m.seq > ${from} AND m.seq <= ${through} ORDER BY m.seq, p.seq`
 

@@ -8,11 +8,12 @@ import * as SqlError from "@effect/sql/SqlError"
 import { Chunk, Clock, type Duration, Effect, Layer, Metric, Option, Schedule, Stream } from "effect"
 import { ConsumerStore } from "../consumer/ConsumerStore.ts"
 import { SessionID } from "../domain/Identifiers.ts"
-import { EventLog, type EventUnreadable, type LogUnavailable } from "../log/EventLog.ts"
+import { EventLog, type EventUnreadable, LogUnavailable } from "../log/EventLog.ts"
 import * as EventRow from "../log/EventRow.ts"
-import { checksumOf, onFilesOnly, selectIdentity, unavailable } from "../log/EventRow.ts"
+import { checksumOf, selectIdentity, unavailable } from "../log/EventRow.ts"
 import * as SessionBase from "../projection/SessionBase.ts"
 import { ReadSql } from "../storage/Database.ts"
+import { isPostgres } from "../storage/Dialect.ts"
 import * as Metrics from "../support/Metrics.ts"
 import * as Archive from "./Archive.ts"
 import { ArchiveUnusable, type Header, type StoredEvent } from "./Archive.ts"
@@ -115,7 +116,6 @@ const putBack = Effect.fnUntraced(function* (
  */
 export const restore = Effect.fn("Retention.restore")(function* (file: string, options: PruneOptions) {
   const sql = yield* SqlClient.SqlClient
-  yield* onFilesOnly(sql, "restore")
   const archive = yield* Archive.read(file)
   const { header } = archive
   const events = yield* verified(archive, file)
@@ -178,6 +178,14 @@ export const estimatedBytes = ({ bytes }: Pick<Cut, "bytes">): number => Math.ro
 
 type Sql = SqlClient.SqlClient
 
+/** Refuses a bound on the size over PostgreSQL, whose tables do not shrink when rows are deleted (PG-44). */
+const onFilesOnly = (sql: Sql, { maxSize }: Request, operation: string): Effect.Effect<void, LogUnavailable> =>
+  maxSize !== undefined && isPostgres(sql)
+    ? new LogUnavailable({ operation, reason: "not-supported", cause: "only a file shrinks" })
+    : Effect.void
+
+const usedBytes = (sql: Sql) => Effect.map(Space.measure(sql), Space.usedBytes)
+
 /** All sessions, the one unused for the longest time first, or the requested ones. */
 const subjectsOf = (sql: Sql, { sessions }: Request): Stream.Stream<Subject, SqlError.SqlError> =>
   sessions === undefined
@@ -197,13 +205,14 @@ export const plan = (request: Request): Stream.Stream<Cut, LogUnavailable, ReadS
   Stream.unwrap(
     Effect.gen(function* () {
       const sql = yield* ReadSql
+      yield* onFilesOnly(sql, request, "plan a prune to a size")
       const now = yield* Clock.currentTimeMillis
       const { holders, keep, maxSize, to } = request
       const bounds: Bounds = {
         ...(keep === undefined ? {} : { before: now - keep }),
         ...(to === undefined ? {} : { to })
       }
-      let excess = maxSize === undefined ? Infinity : Space.usedBytes(yield* Space.measure(sql)) - maxSize
+      let excess = maxSize === undefined ? Infinity : (yield* usedBytes(sql)) - maxSize
       return subjectsOf(sql, request).pipe(
         Stream.takeWhile(() => excess > 0),
         Stream.mapEffect((subject) =>
@@ -231,8 +240,8 @@ export interface RunOptions extends PruneOptions {
  */
 export const run = Effect.fn("Retention.run")(function* (request: Request, options: RunOptions) {
   const [sql, read] = [yield* SqlClient.SqlClient, yield* ReadSql]
-  yield* onFilesOnly(sql, "prune")
-  const before = yield* Space.measure(sql)
+  yield* onFilesOnly(sql, request, "prune to a size")
+  const before = yield* Space.sizeOf(sql)
   for (const { session_id } of yield* selectUnfinished(sql)) {
     // Lost: a later claim finishes it.
     yield* Effect.catchTag(
@@ -251,7 +260,8 @@ export const run = Effect.fn("Retention.run")(function* (request: Request, optio
         return Option.none<string | undefined>()
       })
   let [sessions, events] = [0, 0]
-  const small = Effect.map(Space.measure(sql), (space) => Space.usedBytes(space) <= (request.maxSize ?? -1))
+  const { maxSize } = request
+  const small = maxSize === undefined ? Effect.succeed(false) : Effect.map(usedBytes(sql), (bytes) => bytes <= maxSize)
   // Planned without the size: what a prune frees is measured, not estimated.
   yield* plan({ ...request, maxSize: undefined }).pipe(
     Stream.filter(({ floor, to }) => to > floor),
@@ -274,9 +284,8 @@ export const run = Effect.fn("Retention.run")(function* (request: Request, optio
     Stream.runDrain
   )
   yield* Space.shrink(sql, options.pace, options.freed)
-  const after = yield* Space.measure(read)
-  const size = (space: Space.Space) => space.pages * space.pageSize
-  return { sessions, events, before: size(before), after: size(after), archives, failed } satisfies Outcome
+  const after = yield* Space.sizeOf(read)
+  return { sessions, events, before, after, archives, failed } satisfies Outcome
 }, typed)
 
 /** Whether a session has been pruned as planned, for the account of an interrupted run. */
@@ -305,8 +314,31 @@ const requests = ({ keep, maxSize }: Policy, holders: Holders): ReadonlyArray<Re
   ...(maxSize === undefined ? [] : [{ maxSize, holders }])
 ]
 
+/**
+ * Runs work that the nodes of a database on PostgreSQL do one at a time. A node that finds another at work leaves it out:
+ * claims would take sessions from each other.
+ */
+const unlessElsewhere = <E, R>(sql: Sql, work: Effect.Effect<void, E, R>) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const connection = yield* sql.reserve
+      const own = Effect.provideService(SqlClient.TransactionConnection, [connection, 0] as const)
+      const name = sql`hashtextextended('daybook retention ' || current_schema(), 0)`
+      const [lock] = yield* own(sql<{ readonly held: number }>`SELECT pg_try_advisory_lock(${name}) AS held`)
+      if (lock?.held !== 1) return yield* Effect.logDebug("retention: another node is at work")
+      yield* Effect.addFinalizer(() => Effect.ignore(own(sql`SELECT pg_advisory_unlock(${name})`)))
+      yield* work
+    })
+  )
+
 /** Applies the policy once, and reports in the log and in metrics what it did. */
-export const apply = Effect.fn("Retention.apply")(function* (policy: Policy) {
+export const apply = (policy: Policy) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => {
+    const work = applyNow(policy)
+    return isPostgres(sql) ? typed(unlessElsewhere(sql, work)) : work
+  })
+
+const applyNow = Effect.fn("Retention.apply")(function* (policy: Policy) {
   const holders = readersOf(yield* ConsumerStore, yield* EventLog)
   for (const request of requests(policy, holders)) {
     const outcome = yield* run(request, { pace: policy.pace ?? gentle, archive: policy.archive })

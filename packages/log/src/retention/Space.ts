@@ -1,10 +1,12 @@
 /**
  * Gives free pages back to the file system in small steps, so that nothing waits long for the write lock, and measures
- * the file. Never a full VACUUM: it would copy the file and hold the lock meanwhile. Spec: RT-30..RT-33.
+ * the database. Never a full VACUUM: it would copy the file and hold the lock meanwhile. PostgreSQL frees by itself what is
+ * deleted. Spec: RT-30..RT-33, PG-44.
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
 import { Effect } from "effect"
+import { isPostgres } from "../storage/Dialect.ts"
 import { immediately, retryBusy } from "../storage/Transaction.ts"
 import { paced, type Pace } from "./Pace.ts"
 
@@ -28,6 +30,16 @@ export const measure = (sql: SqlClient.SqlClient): Effect.Effect<Space, SqlError
 /** The size of the file once its free pages are given back. */
 export const usedBytes = ({ freePages, pageSize, pages }: Space): number => (pages - freePages) * pageSize
 
+/** The size of the database: the file, or PostgreSQL's tables with their indexes. */
+export const sizeOf = (sql: SqlClient.SqlClient): Effect.Effect<number, SqlError.SqlError> =>
+  isPostgres(sql)
+    ? Effect.map(
+        sql<{ readonly bytes: number }>`SELECT coalesce(sum(pg_total_relation_size(oid)), 0) AS bytes FROM pg_class
+          WHERE relnamespace = to_regnamespace(current_schema()) AND relkind = 'r'`,
+        ([row]) => row?.bytes ?? 0
+      )
+    : Effect.map(measure(sql), ({ pageSize, pages }) => pages * pageSize)
+
 /** Pages per step: each may be moved from the end of the file into a hole. */
 const stepPages = 64
 
@@ -48,7 +60,8 @@ const giveBack = (sql: SqlClient.SqlClient) =>
   )
 
 /** Copies what it can from the write-ahead log into the file, without waiting for readers or writers. */
-export const checkpoint = (sql: SqlClient.SqlClient) => Effect.asVoid(sql`PRAGMA wal_checkpoint(PASSIVE)`)
+export const checkpoint = (sql: SqlClient.SqlClient) =>
+  isPostgres(sql) ? Effect.void : Effect.asVoid(sql`PRAGMA wal_checkpoint(PASSIVE)`)
 
 /** Gives free pages back, step by step. `progress` gets each step's pages. Interruption stops between steps. */
 export const shrink = Effect.fn("Retention.shrink")(function* (
@@ -56,6 +69,7 @@ export const shrink = Effect.fn("Retention.shrink")(function* (
   pace: Pace,
   progress: (pages: number) => Effect.Effect<void> = () => Effect.void
 ) {
+  if (isPostgres(sql)) return
   let steps = 0
   for (;;) {
     const freed = yield* paced(pace)(giveBack(sql))

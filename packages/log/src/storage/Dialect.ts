@@ -86,13 +86,23 @@ export const least = (sql: Sql): Statement.Fragment => either(sql, "least", "min
 /** Names a subquery, where it must have a name. */
 export const named = (sql: Sql, name: string): Statement.Fragment => either(sql, ` AS ${name}`, "")
 
+/** Joins tables that SQLite is to walk in the order in which they are written. */
+export const joinInOrder = (sql: Sql): Statement.Fragment => either(sql, "JOIN", "CROSS JOIN")
+
 /** Names the index where the planner must be told. */
 export const indexedBy = (sql: Sql, index: string): Statement.Fragment => either(sql, "", `INDEXED BY ${index}`)
 
 export const bytesOf = (sql: Sql, column: string) => `octet_length(${isPostgres(sql) ? `${column}::text` : column})`
 
+/** The bytes of a column as it is stored, without reading a long value. PostgreSQL may have compressed the value. */
+export const storedBytesOf = (sql: Sql, column: string): Statement.Fragment =>
+  either(sql, `pg_column_size(${column})`, `octet_length(${column})`)
+
 /** Lets no other transaction append or remove until this one ends. SQLite's write transactions are alone. */
 export const lockLog = (sql: Sql) => (isPostgres(sql) ? sql`SELECT 1 FROM log_head FOR UPDATE` : Effect.void)
+
+/** Locks the selected rows until the transaction ends. SQLite's write transactions are alone. */
+export const forUpdate = (sql: Sql): Statement.Fragment => either(sql, "FOR UPDATE", "")
 
 /** The text with parameters as the database writes them. */
 export const placed = (sql: Sql, text: string): string => (isPostgres(sql) ? numbered(text) : text)

@@ -1,14 +1,48 @@
 /**
  * Finds secrets in one pass: three characters of each form in one table, then the form's check and its rules in place, and
- * long runs that look random. Spec: FM-197.
+ * long runs that look random. Spec: FM-197, FM-760.
  */
 import { RegExp as Expression } from "effect"
 import { type CodeUnits, makeCodeUnits } from "./CodeUnits.ts"
 import type { SecretForm, SecretKind } from "./SecretForm.ts"
-import { isAwsSecret } from "./AwsSecret.ts"
 import { openQuote } from "./OpenQuote.ts"
 import { blockForms, isHarmless, shortestRun } from "./SecretRules.ts"
 import { tokenForms } from "./TokenForms.ts"
+
+// A secret key of AWS has no name: it is 40 characters of base64 beside the id of a key, on a line that speaks of AWS, or alone on
+// a line. Hashes of 40 characters have no capital letters.
+
+/** Characters of a secret key of AWS. */
+const awsLength = 40
+/** Characters of a line that are looked at on each side. */
+const beside = 256
+
+const awsShape = /^(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])(?=\D*\d)[A-Za-z0-9+/]+$/
+const awsContext = /\b(?:AKIA|ASIA)[A-Z0-9]{16}|\baws|amazon|\bs3\b|secret/i
+
+/** Places where the kind of a letter or digit changes. A word with capital letters and numbers has few. */
+const changes = (text: string): number =>
+  (text.match(/[a-z](?=[+/]?[A-Z0-9])|[A-Z](?=[+/]?[a-z0-9])|\d(?=[+/]?[A-Za-z])/g) ?? []).length
+
+/** Where the secret key begins that ends a run of characters; undefined if it is none. A run may contain escaped slashes. */
+const isAwsSecret = (text: string, start: number, end: number): number | undefined => {
+  if (end - start < awsLength) return undefined
+  const run = text.slice(start, end)
+  const name = run.lastIndexOf("=") + 1
+  const key = run.slice(name)
+  const bare = key.includes("\\") ? key.replaceAll("\\", "") : key
+  if (bare.length !== awsLength || !awsShape.test(bare)) return undefined
+  const from = start + name
+  const before = text.slice(Math.max(0, from - beside), from)
+  const after = text.slice(end, end + beside)
+  const line = [before.slice(before.lastIndexOf("\n") + 1), after.split("\n", 1)[0] ?? ""]
+  const least = line.some((part) => awsContext.test(part))
+    ? 8
+    : line.some((part) => /[^\s"',]/.test(part))
+      ? Infinity
+      : 12
+  return changes(bare) >= least ? from : undefined
+}
 
 /** Takes a secret. `from` is where the text begins that it was recognised by: its name, its header. */
 export type Take = (start: number, end: number, kind: SecretKind, from: number) => void

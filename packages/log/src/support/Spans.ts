@@ -1,4 +1,4 @@
-/** Spans for code that runs thousands of times a second, or often in each turn. All other code uses `Effect.fn`. */
+/** Spans for code that runs thousands of times a second, often in each turn, or as long as a turn. All other code uses `Effect.fn`. */
 import { Context, DefaultServices, Effect, type Fiber, Tracer } from "effect"
 
 /** Effect's default tracer, which exports no spans. */
@@ -10,10 +10,15 @@ export const isTraced = ({ currentDefaultServices }: Fiber.RuntimeFiber<unknown,
 
 /** `Effect.withSpan`, only if the host installed a tracer: otherwise the span would cost more than its effect. */
 export const withSpan =
-  (name: string) =>
+  (name: string, attributes?: Readonly<Record<string, unknown>>) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.withFiberRuntime<A, E, R>((fiber) =>
-      isTraced(fiber) ? Effect.withSpan(effect, name, { captureStackTrace: false }) : effect
+      isTraced(fiber)
+        ? Effect.withSpan(effect, name, {
+            captureStackTrace: false,
+            ...(attributes === undefined ? {} : { attributes })
+          })
+        : effect
     )
 
 /** A function whose effect has the span, only if the host installed a tracer. */

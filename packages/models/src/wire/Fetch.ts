@@ -1,8 +1,9 @@
 /**
  * Sends the requests of models: without undici's five-minute limits, because the runtime's policy sets them, and through the proxy
- * that `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` name. An answer is read as the socket brings it. Spec: MD-97, MD-800,
- * MD-801 in specs/models.md.
+ * that `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` name. An answer is read as the socket brings it. Spec: MD-97, MD-800..
+ * MD-802 in specs/models.md.
  */
+import { Readable } from "node:stream"
 import { createBrotliDecompress, createUnzip } from "node:zlib"
 import { Agent, type Dispatcher, EnvHttpProxyAgent, fetch } from "@effect/platform-node/Undici"
 import { defined } from "./Json.ts"
@@ -124,53 +125,82 @@ const headersFrom = (raw: Record<string, string | Array<string> | undefined>): H
 /** The name under which undici's `fetch` asks: some servers refuse a request without one. */
 const userAgent = "undici"
 
+/** A body that forgets its text once it is read: undici keeps the body of a request until the answer has ended. */
+const readOnce = (text: string): Readable => {
+  let rest: string | undefined = text
+  return new Readable({
+    read() {
+      const all = rest
+      rest = undefined
+      if (all !== undefined) this.push(all)
+      this.push(null)
+    }
+  })
+}
+
+type Request = Pick<Dispatcher.DispatchOptions, "origin" | "path" | "method" | "headers" | "body">
+
+const requestOf = (
+  { origin, pathname, search }: URL,
+  { body, headers, method = "GET" }: Omit<RequestInit, "signal">
+): Request => {
+  const own = new Headers(headers)
+  if (!own.has("user-agent")) own.set("user-agent", userAgent)
+  const request: Request = { origin, path: pathname + search, method, headers: own }
+  if (typeof body !== "string" || body === "") return { ...request, headers: Object.fromEntries(own) }
+  own.set("content-length", String(Buffer.byteLength(body)))
+  return { ...request, headers: Object.fromEntries(own), body: readOnce(body) }
+}
+
+/** Sends the request. Nothing here holds its text, because the handlers live as long as the answer. */
+const dispatched = (
+  dispatcher: Dispatcher,
+  request: Request,
+  signal: AbortSignal | null | undefined
+): Promise<Answered> =>
+  new Promise((resolve, reject) => {
+    let controller: Dispatcher.DispatchController | undefined
+    const pieces = makePieces(
+      () => controller?.pause(),
+      () => controller?.resume()
+    )
+    let into: Omit<Pieces, "next"> = pieces
+    const abort = () => {
+      const reason = signal?.reason ?? new Error("the request was cancelled")
+      controller?.abort(reason)
+      reject(reason)
+    }
+    signal?.addEventListener("abort", abort, { once: true })
+    const over = () => signal?.removeEventListener("abort", abort)
+    dispatcher.dispatch(request, {
+      onRequestStart: (started) => {
+        controller = started
+        if (signal?.aborted === true) abort()
+      },
+      onResponseStart: (started, status, raw) => {
+        if (status < 200) return
+        const given = headersFrom(raw)
+        into = unpacked(given.get("content-encoding") ?? "", pieces)
+        const cancel = async () => started.abort(new Error("the answer is not read"))
+        resolve({ ok: status < 300, status, headers: given, body: { next: pieces.next, cancel } })
+      },
+      onResponseData: (_, bytes) => into.add(bytes),
+      onResponseEnd: () => {
+        over()
+        into.end({ _tag: "End" })
+      },
+      onResponseError: (_, cause) => {
+        over()
+        reject(cause)
+        into.end({ _tag: "Broken", cause })
+      }
+    })
+  })
+
 const sending =
   (dispatcher: Dispatcher): Send =>
-  ({ origin, pathname, search }, { body, headers, method = "GET", signal }) =>
-    new Promise((resolve, reject) => {
-      const own = new Headers(headers)
-      const sent = typeof body === "string" ? body : null
-      if (!own.has("user-agent")) own.set("user-agent", userAgent)
-      let controller: Dispatcher.DispatchController | undefined
-      const pieces = makePieces(
-        () => controller?.pause(),
-        () => controller?.resume()
-      )
-      let into: Omit<Pieces, "next"> = pieces
-      const abort = () => {
-        const reason = signal?.reason ?? new Error("the request was cancelled")
-        controller?.abort(reason)
-        reject(reason)
-      }
-      signal?.addEventListener("abort", abort, { once: true })
-      const over = () => signal?.removeEventListener("abort", abort)
-      dispatcher.dispatch(
-        { origin, path: pathname + search, method, headers: Object.fromEntries(own), body: sent },
-        {
-          onRequestStart: (started) => {
-            controller = started
-            if (signal?.aborted === true) abort()
-          },
-          onResponseStart: (started, status, raw) => {
-            if (status < 200) return
-            const given = headersFrom(raw)
-            into = unpacked(given.get("content-encoding") ?? "", pieces)
-            const cancel = async () => started.abort(new Error("the answer is not read"))
-            resolve({ ok: status < 300, status, headers: given, body: { next: pieces.next, cancel } })
-          },
-          onResponseData: (_, bytes) => into.add(bytes),
-          onResponseEnd: () => {
-            over()
-            into.end({ _tag: "End" })
-          },
-          onResponseError: (_, cause) => {
-            over()
-            reject(cause)
-            into.end({ _tag: "Broken", cause })
-          }
-        }
-      )
-    })
+  (url, { signal, ...init }) =>
+    dispatched(dispatcher, requestOf(url, init), signal)
 
 const webBody = (body: ReadableStream<Uint8Array> | null): Body => {
   const reader = body?.getReader()

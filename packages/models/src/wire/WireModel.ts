@@ -114,6 +114,15 @@ const wireToolOf = (tool: Tool.Any, names: WireNames): WireTool => {
   return made
 }
 
+/** A signal that aborts when the scope closes. Made here: a finalizer made below would hold the request until then. */
+const untilClosed = Effect.suspend(() => {
+  const controller = new AbortController()
+  return Effect.as(
+    onClose(() => Effect.sync(() => controller.abort())),
+    controller.signal
+  )
+})
+
 const open = (
   options: Options,
   asked: LanguageModel.ProviderOptions
@@ -127,10 +136,9 @@ const open = (
       catch: (cause) => Failures.unknown(owner, "the request could not be written", cause)
     })
     const url = endpoint(options.baseUrl, protocol.path(request))
-    const controller = new AbortController()
-    yield* onClose(() => Effect.sync(() => controller.abort()))
+    const signal = yield* untilClosed
     const response = yield* Effect.tryPromise({
-      try: () => options.send(url, { method: "POST", signal: controller.signal, ...written(options, request) }),
+      try: () => options.send(url, { method: "POST", signal, ...written(options, request) }),
       catch: (cause) => Failures.unsent(owner, url, cause)
     })
     if (!response.ok) {

@@ -76,8 +76,12 @@ const written = HttpServerResponse.empty()
 const responseOf = (request: HttpServerRequest.HttpServerRequest) => NodeHttpServerRequest.toServerResponse(request)
 
 /** Where a request begins, in a life of the session. */
-const placeIn = Effect.fnUntraced(function* (sessionID: SessionID, text: string | undefined, of: number | undefined) {
-  const log = yield* EventLog
+const placeIn = Effect.fnUntraced(function* (
+  log: typeof EventLog.Service,
+  sessionID: SessionID,
+  text: string | undefined,
+  of: number | undefined
+) {
   const given = text === undefined ? {} : yield* Cursor.parse(text, { database: log.identity, kind: "session" })
   const { position: after = -1, incarnation } = { position: undefined, incarnation: of, ...given }
   const life = incarnation ?? (yield* log.head(sessionID)).incarnation
@@ -99,13 +103,13 @@ export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
     return handlers
       .handle("history", ({ path, urlParams }) =>
         Effect.gen(function* () {
-          const { at, from, restart } = yield* placeIn(path.sessionID, urlParams.after, urlParams.incarnation)
+          const { at, from, restart } = yield* placeIn(log, path.sessionID, urlParams.after, urlParams.incarnation)
           const page = sessions.history({ ...from, limit: urlParams.limit })
           const { cursor, events, hasMore } = yield* Effect.catchTag(page, "CursorExpired", (expired) =>
             restart(expired)
           )
           return { events, cursor: at(cursor), hasMore }
-        }).pipe(Effect.provideService(EventLog, log))
+        })
       )
       .handle("head", ({ path }) =>
         Effect.map(log.head(path.sessionID), ({ incarnation, seq }) => ({
@@ -119,6 +123,7 @@ export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
       .handleRaw("events", ({ headers, path, request, urlParams }) =>
         Effect.gen(function* () {
           const { at, from, restart } = yield* placeIn(
+            log,
             path.sessionID,
             urlParams.after ?? headers["last-event-id"],
             urlParams.incarnation
@@ -141,7 +146,7 @@ export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
             failed
           })
           return written
-        }).pipe(Effect.provideService(EventLog, log))
+        })
       )
       .handleRaw("feed", ({ headers, request, urlParams }) =>
         Effect.gen(function* () {

@@ -3,7 +3,7 @@
  * then attaches at its position and receives new events from the hub. A reader that falls behind is detached, and reads
  * stored events again. Spec: HT-40, HT-49, HT-50 in specs/http.md.
  */
-import { Chunk, Context, Data, Effect, Layer, RcMap, type Scope, Stream } from "effect"
+import { Chunk, Context, Data, Effect, Layer, Option, RcMap, type Scope, Stream } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import {
@@ -59,8 +59,14 @@ export const makeHub = <E>({ latest, positionOf, tail }: Followed<E>): Effect.Ef
       for (const reader of readers.keys()) reader.fail(error)
       readers.clear()
     }
-    yield* Stream.runForEachChunk(tail(position), (chunk) => Effect.sync(() => give(chunk))).pipe(
-      Effect.catchAll((error) => Effect.sync(() => fail(error))),
+    // Pulled: a stream that runs has a second fiber. A tail ends only by failing.
+    const next = yield* Stream.toPull(tail(position))
+    const giving: Effect.Effect<never, Option.Option<E>> = Effect.flatMap(next, (chunk) => {
+      give(chunk)
+      return giving
+    })
+    yield* giving.pipe(
+      Effect.catchAll(Option.match({ onNone: () => Effect.void, onSome: (error) => Effect.sync(() => fail(error)) })),
       Effect.forkScoped
     )
     return {

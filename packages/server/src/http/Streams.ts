@@ -150,10 +150,15 @@ interface Open {
   finish: (() => void) | undefined
   /** Ends the stream from elsewhere. */
   readonly cut: Deferred.Deferred<void>
+  isCut: boolean
 }
 
 /** Ends a stream when the server ends. One that waits needs no fiber for it: ten thousand would take too long. */
-const drain = ({ cut, finish }: Open): void => (finish === undefined ? Deferred.unsafeDone(cut, Effect.void) : finish())
+const drain = (open: Open): void => {
+  open.isCut = true
+  if (open.finish === undefined) Deferred.unsafeDone(open.cut, Effect.void)
+  else open.finish()
+}
 
 /** Gives a reader the events of the hub until it falls behind, or the hub fails. `bell` is told how to send waiting deltas. */
 const attached = <E>(hub: Hub<E>, frames: Frames, open: Open, bell: Bell | undefined) =>
@@ -176,7 +181,8 @@ const attached = <E>(hub: Hub<E>, frames: Frames, open: Open, bell: Bell | undef
         resume(Effect.fail(error))
       }
     }
-    if (!hub.attach(reader, frames.position())) {
+    // Race: it was cut since the race against that ended.
+    if (open.isCut || !hub.attach(reader, frames.position())) {
       resume(Effect.succeed("behind"))
       return
     }
@@ -232,45 +238,58 @@ const makeJoins = () => {
   }
 }
 
-/** Sends stored pages, the seam, and then what the hub gives; returns when the stream is not followed. */
+type Last = Omit<End, "cursor">
+
+const last = (reason: End["reason"]): Last => ({ reason })
+
+/**
+ * Sends stored pages, first those that were read ahead, the seam, and then what the hub gives. Returns where stored events end,
+ * if it does not follow, and when the stream is cut. It waits for the hub in the fiber of the request: the fibers of a race would
+ * live as long as the stream.
+ */
 const send = <E, F>(
   { follow, hub: acquire, lost, page }: Source<E, F>,
-  first: Page,
+  ahead: Array<Page>,
   frames: Frames,
   open: Open,
   bell: Bell | undefined
 ) =>
   Effect.gen(function* () {
-    const { stream } = open
-    const hub = follow ? yield* Effect.mapError(acquire, lost) : undefined
+    const { cut, stream } = open
+    let hub: Hub<F> | undefined
     // Written whole or not at all: the cursor is behind what was written.
-    const write = (sent: ReadonlyArray<Buffer>) => Effect.uninterruptible(stream.write(sent))
-    const sendPage = ({ events, position }: Page) => {
+    const write = (make: () => ReadonlyArray<Buffer>) =>
+      Effect.uninterruptible(Effect.suspend(() => stream.write(make())))
+    const storedOf = ({ events, position }: Page) => {
       const sent = frames.stored(events)
       frames.passed(position)
-      return write(sent)
+      return sent
     }
-    let next = first
-    for (let begun = false; ;) {
-      yield* Effect.uninterruptible(Effect.suspend(() => sendPage(next)))
-      if (next.hasMore) {
-        next = yield* page(frames.position())
-        continue
-      }
-      if (!begun) yield* Effect.uninterruptible(Effect.suspend(() => write(frames.seam())))
-      begun = true
-      if (hub === undefined) return
+    const nextPage = Effect.suspend(() => {
+      const read = ahead.pop()
+      return read === undefined ? page(frames.position()) : Effect.succeed(read)
+    })
+    const sendPages: Effect.Effect<void, E | OpenStream.Lost> = Effect.flatMap(nextPage, (found) =>
+      Effect.zipRight(
+        write(() => storedOf(found)),
+        found.hasMore ? sendPages : Effect.void
+      )
+    )
+    const begin = Effect.gen(function* () {
+      if (follow) hub = yield* Effect.mapError(acquire, lost)
+      yield* sendPages
+      yield* write(frames.seam)
+    })
+    const goOn = Effect.zipRight(stream.ready, sendPages)
+    for (let step: Effect.Effect<void, E | OpenStream.Lost, Scope.Scope> = begin; ; step = goOn) {
+      const isCut = yield* Effect.raceFirst(Effect.as(step, false), Effect.as(Deferred.await(cut), true))
+      if (isCut) return last("draining")
+      if (hub === undefined) return last("complete")
       yield* Effect.mapError(attached(hub, frames, open, bell), (error) =>
         error instanceof OpenStream.Lost ? error : lost(error)
       )
-      yield* stream.ready
-      next = yield* page(frames.position())
     }
   })
-
-type Last = Omit<End, "cursor">
-
-const last = (reason: End["reason"]): Last => ({ reason })
 
 /** The last frame of a stream that outlived its token. */
 const outlived: Last = {
@@ -304,22 +323,20 @@ const make = Effect.gen(function* () {
       const encoding = accept?.includes("ndjson") === true ? encodings.ndjson : encodings.sse
       const heard = source.live !== undefined && source.follow ? yield* hearing(log, source.live, joins) : undefined
       // Before the response begins: a source that cannot be read is a status, not a stream.
-      const first = yield* source.page(source.start)
+      const ahead = [yield* source.page(source.start)]
       const stream = yield* OpenStream.open(response, encoding)
       // No frame could follow, and no heartbeat would show that the client has gone.
       if (response.req.method === "HEAD") return yield* stream.end(Buffer.alloc(0))
       const frames = framesOf(source, encoding, heard?.deltas)
       const lastFrame = (frame: Last) => encoding.end({ ...frame, cursor: frames.cursor() })
       const cut = yield* Deferred.make<void>()
-      const open: Open = { stream, last: () => lastFrame(last("draining")), finish: undefined, cut }
+      const open: Open = { stream, last: () => lastFrame(last("draining")), finish: undefined, cut, isCut: false }
       yield* Effect.acquireRelease(
         Effect.sync(() => streams.add(open)),
         () => Effect.sync(() => streams.delete(open))
       )
       if (yield* begun) drain(open)
-      const sent = send(source, first, frames, open, heard?.bell)
-      const drained = Effect.as(Deferred.await(cut), last("draining"))
-      const work = Effect.raceFirst(Effect.as(sent, last("complete")), drained)
+      const work = send(source, ahead, frames, open, heard?.bell)
       const outcome = yield* Effect.either(source.expires === undefined ? work : within(work, source.expires))
       const end = (frame: Last) => stream.end(lastFrame(frame))
       if (Either.isRight(outcome)) yield* end(outcome.right)
