@@ -7,6 +7,7 @@ import { Context, Effect, Exit, Fiber, Ref, TestClock } from "effect"
 import { join } from "node:path"
 import { SessionExecution } from "../../packages/core/src/session/SessionExecution.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { ReadSql } from "../../packages/log/src/storage/Database.ts"
 import { newSession, open, say, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { waitingFor } from "../support/Waiting.ts"
@@ -108,6 +109,25 @@ it.scoped("EX-822: a prompt that is admitted in a process that leaves runs in th
       Effect.flatMap(Sessions, (sessions) => sessions.wait(id)),
       other
     )
+  })
+)
+
+it.scoped("EX-829: a process that leaves claims no session that waits for its next owner", () =>
+  Effect.gen(function* () {
+    const { handedOver, id, one } = yield* midTurn
+    yield* Effect.provide(say(id, "second", { delivery: "queue" }), one)
+    yield* handedOver
+    const epoch = Effect.map(
+      Effect.flatMap(ReadSql, (sql) => sql`SELECT owner_id, owner_epoch FROM event_sequence WHERE session_id = ${id}`),
+      ([row]) => row
+    ).pipe(Effect.provide(one))
+    const before = yield* epoch
+    yield* Effect.gen(function* () {
+      yield* say(id, "third", { delivery: "queue" })
+      yield* (yield* SessionExecution).settled(id)
+      assert.strictEqual((yield* Effect.exit((yield* SessionExecution).resume(id)))._tag, "Failure")
+    }).pipe(Effect.provide(one))
+    assert.deepStrictEqual(yield* epoch, before)
   })
 )
 

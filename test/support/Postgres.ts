@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { SqlClient } from "@effect/sql"
-import { Chunk, Duration, Effect, Layer, TestClock } from "effect"
+import { Chunk, Duration, Effect, Layer, Redacted, TestClock } from "effect"
 import * as Pg from "pg"
 import * as Identifiers from "../../packages/log/src/domain/Identifiers.ts"
 import * as Postgres from "../../packages/postgres/src/Postgres.ts"
@@ -130,6 +130,8 @@ export const freshSchema = Effect.flatMap(postgres, ({ url }) =>
     ({ schema }) => query(url, `DROP SCHEMA IF EXISTS ${schema} CASCADE`)
   )
 )
+
+export const addressOf = ({ url }: Postgres.Settings): string => (Redacted.isRedacted(url) ? Redacted.value(url) : url)
 
 /** Opens the connections of a node's pool now: to open one takes longer than `settle` waits. */
 export const warm = Layer.effectDiscard(

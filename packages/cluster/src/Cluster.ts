@@ -110,7 +110,11 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
   const scope = yield* Effect.scope
   const fork = Effect.forkIn(scope)
   const engine = yield* Scope.fork(scope, ExecutionStrategy.sequential)
-  const built = yield* Layer.buildWithScope(Layer.provideMerge(entity, Engine.layer(settings)), engine)
+  // Only the engine's: work of sessions does not inherit the clock of who wakes it (EX-11).
+  const built = yield* Effect.withClock(
+    Layer.buildWithScope(Layer.provideMerge(entity, Engine.layer(settings)), engine),
+    Engine.eager(yield* Effect.clock)
+  )
   const sharding = Context.get(built, Sharding.Sharding)
   const remote = yield* Effect.provide(Engine.Session.client, built)
   let leaving = false

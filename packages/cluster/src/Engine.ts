@@ -5,6 +5,9 @@
 import { PlacementFailed } from "@daybook/core/session/SessionExecution"
 import { RunError } from "@daybook/core/runner/RunError"
 import { LiveEvent } from "@daybook/log/events/SessionEvents"
+import { NodeStore } from "@daybook/log/store/NodeStore"
+import * as EventLoop from "@daybook/log/support/EventLoop"
+import { PersistenceError } from "@effect/cluster/ClusterError"
 import * as ClusterSchema from "@effect/cluster/ClusterSchema"
 import * as Entity from "@effect/cluster/Entity"
 import * as MessageStorage from "@effect/cluster/MessageStorage"
@@ -12,13 +15,14 @@ import * as RunnerAddress from "@effect/cluster/RunnerAddress"
 import * as RunnerHealth from "@effect/cluster/RunnerHealth"
 import * as Runners from "@effect/cluster/Runners"
 import * as RunnerStorage from "@effect/cluster/RunnerStorage"
+import type * as ShardId from "@effect/cluster/ShardId"
 import * as ShardingConfig from "@effect/cluster/ShardingConfig"
 import * as SocketRunner from "@effect/cluster/SocketRunner"
 import * as SqlRunnerStorage from "@effect/cluster/SqlRunnerStorage"
 import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import * as Rpc from "@effect/rpc/Rpc"
 import * as RpcSerialization from "@effect/rpc/RpcSerialization"
-import { Duration, Effect, Equal, Layer, Option, Predicate, Schedule } from "effect"
+import { type Clock, Deferred, Duration, Effect, Equal, FiberId, Layer, Option, Predicate, Schedule } from "effect"
 
 /** A node of the cluster. */
 export interface Settings {
@@ -68,12 +72,56 @@ const timings: Partial<ShardingConfig.ShardingConfig["Type"]> = {
   shardLockExpiration: Duration.seconds(6),
   refreshAssignmentsInterval: Duration.millis(250),
   runnerHealthCheckInterval: Duration.seconds(2),
-  entityMessagePollInterval: Duration.seconds(1),
+  entityMessagePollInterval: Duration.seconds(2),
   entityTerminationTimeout: Duration.seconds(2)
+}
+
+const second = Duration.seconds(1)
+
+/**
+ * After each look for free shards the engine sleeps a second, which no setting changes. Shards that become free meanwhile
+ * would have no holder for so long, so the engine's clock shortens exactly this sleep.
+ */
+export const eager = (clock: Clock.Clock): Clock.Clock => {
+  const sleep: Clock.Clock["sleep"] = (duration) =>
+    clock.sleep(Duration.equals(duration, second) ? Duration.millis(50) : duration)
+  return new Proxy(clock, {
+    get: (target, property) => (property === "sleep" ? sleep : Reflect.get(target, property))
+  })
 }
 
 /** Nodes that start together make the tables of the engine together, which PostgreSQL refuses to all but one. */
 const together = Schedule.intersect(Schedule.recurs(10), Schedule.spaced("100 millis"))
+
+/** Releases in one statement the shards that are released together: else the next holder of the last one waits for all. */
+export const releasing = <E>(release: (shards: ReadonlyArray<string>) => Effect.Effect<void, E>) => {
+  interface Group {
+    readonly shards: Array<string>
+    readonly done: Deferred.Deferred<void, E>
+  }
+  let next: Group | undefined
+  const send = (group: Group) =>
+    EventLoop.turn.pipe(
+      Effect.zipRight(
+        Effect.suspend(() => {
+          next = undefined
+          return Effect.intoDeferred(release(group.shards), group.done)
+        })
+      ),
+      // The others of the group wait for it.
+      Effect.uninterruptible
+    )
+  return (shard: ShardId.ShardId): Effect.Effect<void, E> =>
+    Effect.suspend(() => {
+      if (next !== undefined) {
+        next.shards.push(shard.toString())
+        return Deferred.await(next.done)
+      }
+      const group: Group = { shards: [shard.toString()], done: Deferred.unsafeMake(FiberId.none) }
+      next = group
+      return Effect.zipRight(send(group), Deferred.await(group.done))
+    })
+}
 
 /** Until the other nodes have looked who is there. */
 const forgotten = "1 second"
@@ -87,6 +135,10 @@ const runnerStorage = (address: RunnerAddress.RunnerAddress, groups: ReadonlyArr
     RunnerStorage.RunnerStorage,
     Effect.gen(function* () {
       const storage = yield* RunnerStorage.RunnerStorage
+      const nodes = yield* NodeStore
+      const release = releasing((shards) =>
+        PersistenceError.refail(nodes.release(`${address.host}:${address.port}`, shards))
+      )
       const before = (yield* storage.getRunners).find(([runner]) => Equal.equals(runner.address, address))
       if (before !== undefined && before[0].groups.join() !== groups.join()) {
         yield* Effect.zipRight(storage.unregister(address), Effect.sleep(forgotten))
@@ -98,7 +150,7 @@ const runnerStorage = (address: RunnerAddress.RunnerAddress, groups: ReadonlyArr
         ...storage,
         acquire: (node, shards) => one(storage.acquire(node, shards)),
         refresh: (node, shards) => one(storage.refresh(node, shards)),
-        release: (node, shard) => one(storage.release(node, shard)),
+        release: (_, shard) => release(shard),
         releaseAll,
         unregister: (node) => Effect.zipRight(Effect.ignore(releaseAll(node)), storage.unregister(node))
       })

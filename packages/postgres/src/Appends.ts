@@ -16,7 +16,7 @@ import * as SqlHook from "@daybook/log/log/SqlHook"
 import { reasonOf } from "@daybook/log/storage/Transaction"
 import { numbered } from "@daybook/log/storage/Dialect"
 import { Array as Arr, Clock, Effect, Exit, Schedule } from "effect"
-import type { Answer, Line, Sent } from "./Connections.ts"
+import { type Answer, type Line, patience, pauses, type Sent } from "./Connections.ts"
 import * as Events from "./Events.ts"
 import { type HeadRow, type Numbers } from "./Events.ts"
 import { writes } from "./Tables.ts"
@@ -271,15 +271,6 @@ const isAway = (error: SqlError.SqlError): boolean => reasonOf(error) === "away"
 /** Whether the failure may pass: a deadlock, a restart of the server. */
 const isPassing = (error: unknown): error is SqlError.SqlError =>
   error instanceof SqlError.SqlError && ["away", "busy"].includes(reasonOf(error))
-
-/** Growing pauses from 5 ms to 1 s. */
-const pauses = Schedule.exponential("5 millis", 1.7).pipe(
-  Schedule.union(Schedule.spaced("1 second")),
-  Schedule.jittered
-)
-
-/** A database is away or busy for about ten seconds before an append fails. */
-const patience = Schedule.upTo(pauses, "10 seconds")
 
 /** The server may need this long to see that a writer is gone. Longer than a transaction may stand idle. */
 const doubtPatience = Schedule.upTo(pauses, "30 seconds")

@@ -1,11 +1,15 @@
 /**
- * The connections to PostgreSQL: a pool for the stores' statements, and one line for appends, which sends the statements
- * of a commit together. Values of rows are those of SQLite: numbers, texts, and 1 or 0 for a condition. Spec: PG-10,
- * PG-11 in specs/postgres.md.
+ * The connections to PostgreSQL: a pool for the stores' statements, which waits for a server that is away, and one line
+ * for appends, which sends the statements of a commit together. Values of rows are those of SQLite: numbers, texts, and
+ * 1 or 0 for a condition. Spec: PG-10, PG-11, PG-16 in specs/postgres.md.
  */
+import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import * as PgClient from "@effect/sql-pg/PgClient"
-import { Effect, Redacted, type Scope } from "effect"
+import { OutsideClock } from "@daybook/log/log/SqlEventLog"
+import { Patience } from "@daybook/log/storage/Patience"
+import { reasonOf, unreached } from "@daybook/log/storage/Transaction"
+import { type Clock, Duration, Effect, Redacted, Schedule, type Scope } from "effect"
 import * as Pg from "pg"
 import { PoolClient, prepared } from "./PoolClient.ts"
 
@@ -56,8 +60,57 @@ const optionsOf = ({ schema, url }: Settings): Pg.ClientConfig => {
 
 const failed = (cause: unknown) => new SqlError.SqlError({ cause, message: "Failed to execute statement" })
 
+/** Growing pauses from 5 ms to 1 s. */
+export const pauses = Schedule.exponential("5 millis", 1.7).pipe(
+  Schedule.union(Schedule.spaced("1 second")),
+  Schedule.jittered
+)
+
+/** A database is away or busy for about ten seconds before an append fails. */
+export const patience = Schedule.upTo(pauses, "10 seconds")
+
+const isAway = (error: SqlError.SqlError): boolean => reasonOf(error) === "away"
+
+/**
+ * Waits for a connection while the server is away. The time of all who wait begins when the first of them gets none. Who
+ * comes when it is over tries once, so that no request waits so long for each of its statements.
+ */
+const patiently = <A, R>(connect: Effect.Effect<A, SqlError.SqlError, R>, clock: Clock.Clock) => {
+  let since: number | undefined
+  const missed = () => void (since ??= clock.unsafeCurrentTimeMillis())
+  const reached = () => void (since = undefined)
+  const attempt = Effect.tapBoth(connect, {
+    onFailure: (error) => (isAway(error) ? Effect.sync(missed) : Effect.void),
+    onSuccess: () => Effect.sync(reached)
+  })
+  const waiting = (error: SqlError.SqlError) =>
+    Effect.flatMap(Patience, (longest) => {
+      const isTime = () => clock.unsafeCurrentTimeMillis() - (since ?? 0) < Duration.toMillis(longest)
+      const schedule = Schedule.upTo(pauses, longest)
+      return isTime()
+        ? Effect.withClock(Effect.retry(attempt, { schedule, while: (again) => isAway(again) && isTime() }), clock)
+        : Effect.fail(error)
+    })
+  return attempt.pipe(
+    Effect.catchIf(isAway, waiting),
+    Effect.mapError((error) => (isAway(error) ? unreached(error) : error))
+  )
+}
+
 /** The pool, as a client of `@effect/sql`. Fails if the database does not answer. */
 export const pool = (settings: Settings) =>
+  Effect.gen(function* () {
+    const client = yield* connected(settings)
+    // The driver loses a connection that comes after its caller was interrupted.
+    const acquirer = patiently(Effect.uninterruptible(client.reserve), yield* OutsideClock)
+    return yield* SqlClient.make({
+      acquirer,
+      compiler: PgClient.makeCompiler(),
+      spanAttributes: [["db.system.name", "postgresql"]]
+    })
+  })
+
+const connected = (settings: Settings) =>
   PgClient.fromPool({
     acquire: Effect.acquireRelease(
       Effect.tryPromise({
@@ -144,11 +197,14 @@ export const line = (settings: Settings): Effect.Effect<Line, never, Scope.Scope
         const made = await connected().catch((cause: unknown) => {
           throw failed(cause)
         })
-        const answers = await Promise.allSettled(
-          statements.map(({ text, values }) =>
-            made.query(values === undefined ? { text } : prepared({ text, values: [...values] }))
-          )
+        // One packet: the server and this process wake up once for all of them.
+        const { stream } = made.connection
+        stream.cork()
+        const sent = statements.map(({ text, values }) =>
+          made.query(values === undefined ? { text } : prepared({ text, values: [...values] }))
         )
+        stream.uncork()
+        const answers = await Promise.allSettled(sent)
         return answers.map((answer) => {
           if (answer.status === "rejected") throw failed(answer.reason)
           return { rows: answer.value.rows, changed: answer.value.rowCount ?? 0 }

@@ -12,7 +12,7 @@ import * as Postgres from "../../../packages/postgres/src/Postgres.ts"
 import { projections } from "../../session/support/Invariants.ts"
 import * as PostgresServer from "../../support/PostgresServer.ts"
 import * as Checker from "./FaultChecker.ts"
-import { faultClient } from "./FaultClient.ts"
+import { type FaultClient, faultClient, type Stored } from "./FaultClient.ts"
 import { type Asked, dice, type Dice, make as faultModel } from "./FaultModel.ts"
 import { faultNode, type FaultNode } from "./FaultNodes.ts"
 
@@ -165,14 +165,22 @@ const afterKills = (kills: ReadonlyArray<Kill>, asked: ReadonlyArray<Asked>): Re
   )
 }
 
-/** How long activities that moved between two turns did not run, the tool's time included. */
-const handOvers = (asked: ReadonlyArray<Asked>): ReadonlyArray<number> => {
+/** Milliseconds from the end of a call, where a session is handed over, to the start of the next turn, as the log has it. */
+const pauseAfter = (call: string | undefined, heard: ReadonlyArray<Stored>): ReadonlyArray<number> => {
+  const boundary = heard.findLastIndex(({ data }) => call !== undefined && data["callID"] === call)
+  const next = boundary < 0 ? undefined : heard.slice(boundary).find(({ type }) => type === "session.next.step.started")
+  return next === undefined ? [] : [Number(next["created"]) - Number(heard[boundary]?.["created"])]
+}
+
+/** How long activities that moved between two turns did not run. */
+const handOvers = (asked: ReadonlyArray<Asked>, clients: ReadonlyArray<FaultClient>): ReadonlyArray<number> => {
   const last = new Map<string, Asked>()
   return asked.flatMap((each) => {
     const before = last.get(each.prompt)
     last.set(each.prompt, each)
     const isMoved = before?.ended !== undefined && before.step < each.step && before.node !== each.node
-    return isMoved ? [each.began - (before.ended ?? 0)] : []
+    const client = clients.find(({ sessionID }) => sessionID.slice(4) === sessionOf(each).slice(4))
+    return isMoved && client !== undefined ? pauseAfter(before.call, client.heard) : []
   })
 }
 
@@ -231,7 +239,7 @@ export const survives = (plan: Plan) =>
       problems: problems.length,
       connections: clients.reduce((sum, { connections }) => sum + connections(), 0),
       afterKill: spread(afterKills(kills, model.asked)),
-      handOver: spread(handOvers(model.asked))
+      handOver: spread(handOvers(model.asked, clients))
     }
     console.log(JSON.stringify(figures, undefined, 1))
     const errors = nodes.flatMap((node) => node.errors)

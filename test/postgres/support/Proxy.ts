@@ -1,15 +1,20 @@
-/** A proxy before the server that loses connections: whole, or at a commit. */
+/** A proxy before the server that loses connections: whole, at a commit, or at the next statement. */
 import { connect, createServer, type Server, type Socket } from "node:net"
-import { Effect } from "effect"
+import { Effect, Queue } from "effect"
 
-/** What becomes of the next commit: it reaches the server and its answer is lost, or it does not reach the server. */
-export type Loss = "answer" | "commit"
+/**
+ * What is lost, with its connection: the answer to the next commit, the next commit, or whatever a client sends next. What a
+ * client sends does not reach the server then.
+ */
+export type Loss = "answer" | "commit" | "statement"
 
 export interface Proxy {
   /** The address of the server through the proxy. */
   readonly url: string
-  /** Loses the next commit, and its connection. */
-  readonly lose: (loss: Loss) => void
+  /** Loses the next one, or the one after so many. */
+  readonly lose: (loss: Loss, after?: number) => void
+  /** Each connection that was refused. */
+  readonly refused: Queue.Dequeue<void>
   /** Cuts all connections, and refuses new ones. */
   readonly cut: () => void
   /** Holds back what comes, in both directions, on all connections. */
@@ -28,66 +33,74 @@ const listening = (server: Server) =>
 
 export const make = (url: string) =>
   Effect.acquireRelease(
-    Effect.promise(async () => {
-      const target = new URL(url)
-      const [serverPort, host] = [Number(target.port), target.hostname]
-      const open = new Set<Socket>()
-      let [loss, isCut, isHeld]: [Loss | undefined, boolean, boolean] = [undefined, false, false]
+    Effect.flatMap(Queue.unbounded<void>(), (refused) =>
+      Effect.promise(async () => {
+        const target = new URL(url)
+        const [serverPort, host] = [Number(target.port), target.hostname]
+        const open = new Set<Socket>()
+        let [loss, left, isCut, isHeld]: [Loss | undefined, number, boolean, boolean] = [undefined, 0, false, false]
 
-      const server = createServer((client) => {
-        if (isCut) return client.destroy()
-        const upstream = connect(serverPort, host)
-        const end = () => {
-          client.destroy()
-          upstream.destroy()
-        }
-        let isMute = false
-        for (const socket of [client, upstream]) {
-          open.add(socket)
-          socket.setNoDelay(true)
-          socket.on("error", end)
-          socket.on("close", () => {
-            open.delete(socket)
-            end()
+        const server = createServer((client) => {
+          if (isCut) {
+            refused.unsafeOffer(undefined)
+            return client.destroy()
+          }
+          const upstream = connect(serverPort, host)
+          const end = () => {
+            client.destroy()
+            upstream.destroy()
+          }
+          let isMute = false
+          for (const socket of [client, upstream]) {
+            open.add(socket)
+            socket.setNoDelay(true)
+            socket.on("error", end)
+            socket.on("close", () => {
+              open.delete(socket)
+              end()
+            })
+          }
+          client.on("data", (chunk) => {
+            const isLost = loss !== undefined && (loss === "statement" || chunk.includes("COMMIT\0")) && (left -= 1) < 0
+            const lost = isLost ? loss : undefined
+            if (lost !== undefined) loss = undefined
+            if (lost === "commit" || lost === "statement") return end()
+            if (lost === "answer") isMute = true
+            upstream.write(chunk)
           })
+          upstream.on("data", (chunk) => {
+            if (!isMute) return client.write(chunk)
+            // The server has answered the commit.
+            if (chunk.includes("COMMIT\0")) end()
+          })
+          if (isHeld) for (const socket of [client, upstream]) socket.pause()
+        })
+        const port = await listening(server)
+        target.port = String(port)
+        const proxy: Proxy = {
+          url: target.toString(),
+          refused,
+          lose: (next, after = 0) => {
+            loss = next
+            left = after
+          },
+          cut: () => {
+            isCut = true
+            for (const socket of open) socket.destroy()
+          },
+          hold: () => {
+            isHeld = true
+            for (const socket of open) socket.pause()
+          },
+          mend: () => {
+            isCut = false
+            isHeld = false
+            for (const socket of open) socket.resume()
+          }
         }
-        client.on("data", (chunk) => {
-          const lost = chunk.includes("COMMIT\0") ? loss : undefined
-          if (lost !== undefined) loss = undefined
-          if (lost === "commit") return end()
-          if (lost === "answer") isMute = true
-          upstream.write(chunk)
-        })
-        upstream.on("data", (chunk) => {
-          if (!isMute) return client.write(chunk)
-          // The server has answered the commit.
-          if (chunk.includes("COMMIT\0")) end()
-        })
-        if (isHeld) for (const socket of [client, upstream]) socket.pause()
+        return { proxy, server, open }
       })
-      const port = await listening(server)
-      target.port = String(port)
-      const proxy: Proxy = {
-        url: target.toString(),
-        lose: (next) => {
-          loss = next
-        },
-        cut: () => {
-          isCut = true
-          for (const socket of open) socket.destroy()
-        },
-        hold: () => {
-          isHeld = true
-          for (const socket of open) socket.pause()
-        },
-        mend: () => {
-          isCut = false
-          isHeld = false
-          for (const socket of open) socket.resume()
-        }
-      }
-      return { proxy, server, open }
-    }),
+    ),
     ({ open, server }) =>
       Effect.promise(async () => {
         for (const socket of open) socket.destroy()

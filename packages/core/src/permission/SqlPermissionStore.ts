@@ -7,6 +7,7 @@ import { draft, type SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { selectEvents, toEvent } from "@daybook/log/log/EventRow"
 import { ReadSql } from "@daybook/log/storage/Database"
+import { retryBusy } from "@daybook/log/storage/Transaction"
 import { selectBySeq } from "@daybook/log/store/Content"
 import { folderIdentity } from "@daybook/log/support/FolderIdentity"
 import type { Approval } from "../domain/Rule.ts"
@@ -123,7 +124,7 @@ const save = Effect.fn("PermissionStore.save")(function* (
   }))
   // One statement is atomic without an explicit transaction.
   const insert = sql`INSERT INTO approval ${sql.insert(rows)} ON CONFLICT DO NOTHING`
-  const all = yield* failed("saving one")(Effect.zipRight(insert, select(sql, folder, identity)))
+  const all = yield* failed("saving one")(retryBusy(Effect.zipRight(insert, select(sql, folder, identity))))
   return all.filter((saved) =>
     approvals.some(
       ({ definition, permission, resource }) =>
@@ -168,7 +169,7 @@ const decisions = Effect.fn("PermissionStore.decisions")(function* (
       )
       const events = yield* Effect.all(rows.flatMap((row) => Option.toArray(toEvent(row))))
       return [...events, ...(yield* keptDecisions(readSql, inFolder, limit))]
-    })
+    }).pipe(retryBusy)
   )
   return found
     .filter(isPermissionEvent)
@@ -185,9 +186,10 @@ const make = Effect.gen(function* () {
   return PermissionStore.of({
     list: Effect.fn("PermissionStore.list")(function* (folder, permission) {
       const identity = yield* standing(folder)
-      return yield* failed("reading them")(select(sql, folder, identity, permission))
+      return yield* failed("reading them")(retryBusy(select(sql, folder, identity, permission)))
     }),
     listAll: Effect.flatMap(sql`SELECT ${sql.literal(columns)} FROM approval ORDER BY number`, read).pipe(
+      retryBusy,
       failed("reading them"),
       Effect.withSpan("PermissionStore.listAll")
     ),

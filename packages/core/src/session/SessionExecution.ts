@@ -244,6 +244,8 @@ const makeDrain = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runn
     Effect.gen(function* () {
       // A wake without work costs one read and takes no ownership (TU-1).
       if (!force && !(yield* inbox.hasWork(sessionID))) return
+      // It waits for another process already: a claim of one that leaves would make that one wait (EX-829).
+      if (departure.isLeaving() && (yield* owners.handedOver).includes(sessionID)) return yield* Effect.interrupt
       const ownership = yield* force ? owners.acquireUnlessBusy(sessionID) : owners.acquire(sessionID)
       yield* firstOf(
         Effect.catchTag(work(sessionID, ownership, force), "ToolDeclined", () => Effect.interrupt),

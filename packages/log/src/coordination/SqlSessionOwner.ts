@@ -289,22 +289,26 @@ const makeAcquire = (
   const claim = (sessionID: SessionID, judge: OwnerRows.Judge) =>
     Effect.clockWith((clock) => {
       let taken: number | undefined
+      let handed: HandedOver | undefined
+      const forget = () => {
+        if (taken !== undefined && held.get(sessionID) === taken) held.delete(sessionID)
+      }
       return write("claim the session", sql, function* () {
         const found = yield* OwnerRows.ownerOf(sql, sessionID)
+        // It runs again when its connection broke, and its first run was committed.
+        if (taken !== undefined && found?.owner_id === self.ownerID && found.owner_epoch === taken) {
+          return { token: { ownerID: self.ownerID, epoch: taken }, handed }
+        }
+        forget()
         const standing = found === undefined ? "free" : judge(found, clock.unsafeCurrentTimeNanos())
         if (standing !== "free") return { token: undefined, standing, holder: found?.owner_id ?? "" }
         const now = clock.unsafeCurrentTimeMillis()
+        handed = handedOverIn(found?.owner_id ?? null)
         const epoch = yield* OwnerRows.takeOwnership(sessionID, self.ownerID, { now, leaseMs })
         // At once: another claim of this process may wait in the same commit.
         held.set(sessionID, (taken = epoch))
-        return { token: { ownerID: self.ownerID, epoch }, handed: handedOverIn(found?.owner_id ?? null) }
-      }).pipe(
-        Effect.tapErrorCause(() =>
-          Effect.sync(() => {
-            if (taken !== undefined && held.get(sessionID) === taken) held.delete(sessionID)
-          })
-        )
-      )
+        return { token: { ownerID: self.ownerID, epoch }, handed }
+      }).pipe(Effect.tapErrorCause(() => Effect.sync(forget)))
     })
 
   return (hold: ReturnType<typeof makeHold>): Pick<Service, "acquire" | "acquireUnlessBusy"> => {

@@ -9,7 +9,7 @@ import { Effect } from "effect"
 import type { Parameters, Statements } from "./Connection.ts"
 import { isPostgres, numbered } from "./Dialect.ts"
 import { jointly } from "./GroupCommit.ts"
-import { immediately } from "./Transaction.ts"
+import { immediately, retryRepeatable } from "./Transaction.ts"
 
 interface Statement {
   readonly text: string
@@ -18,7 +18,7 @@ interface Statement {
   readonly returns: boolean
 }
 
-/** The statements of a write, and its result. It may run again. */
+/** The statements of a write, and its result. It may run again, also when its first run was committed (PG-16). */
 export type Steps<A> = Generator<Statement, A, ReadonlyArray<unknown>>
 
 /** One statement. `Row` has the columns that the text returns. */
@@ -55,5 +55,5 @@ const later = <A>(sql: SqlClient.SqlClient, steps: Steps<A>): Effect.Effect<A, S
 /** Runs the write, and returns when it is durable. */
 export const written = <A>(sql: SqlClient.SqlClient, steps: () => Steps<A>): Effect.Effect<A, SqlError.SqlError> =>
   isPostgres(sql)
-    ? immediately(sql)(Effect.suspend(() => later(sql, steps())))
+    ? retryRepeatable(immediately(sql)(Effect.suspend(() => later(sql, steps()))))
     : jointly(sql, (statements) => atOnce(statements, steps()))

@@ -60,13 +60,16 @@ const byCode: ReadonlyArray<readonly [string, StorageReason]> = [
 /** What the driver of PostgreSQL says, without a code, when a connection ended or could not be made in time. */
 const awayMessage = /^Connection terminated|timeout exceeded when trying to connect|^timeout expired|not queryable/
 
+const causeOf = (error: unknown): unknown => (error instanceof SqlError.SqlError ? error.cause : error)
+
+const codeOf = (cause: unknown): string | undefined =>
+  Predicate.hasProperty(cause, "code") && typeof cause.code === "string" ? cause.code : undefined
+
 /** Returns the reason of a driver error, bare or wrapped in a `SqlError`. */
 export const reasonOf = (error: unknown): StorageReason => {
-  const cause = error instanceof SqlError.SqlError ? error.cause : error
-  if (Predicate.hasProperty(cause, "code") && typeof cause.code === "string") {
-    const { code } = cause
-    return byCode.find(([prefix]) => code.startsWith(prefix))?.[1] ?? "unknown"
-  }
+  const cause = causeOf(error)
+  const code = codeOf(cause)
+  if (code !== undefined) return byCode.find(([prefix]) => code.startsWith(prefix))?.[1] ?? "unknown"
   if (!(cause instanceof Error)) return "unknown"
   if (awayMessage.test(cause.message)) return "away"
   return cause instanceof TypeError && cause.message.includes("connection is not open") ? "closed" : "unknown"
@@ -89,6 +92,25 @@ export const insideOwnTransaction: Effect.Effect<never> = Effect.dieMessage(
   "an append inside a transaction of the log would wait for itself: append after it"
 )
 
+// Codes of the SQL standard for two failures of a server that is away: no connection could be made in time, and a
+// connection broke during a commit, so that nobody knows whether the commit took place.
+const [notReached, outcomeUnknown] = ["08001", "08007"]
+
+/** The same failure with another code. */
+const recoded = (error: SqlError.SqlError, code: string): SqlError.SqlError => {
+  const said = Predicate.hasProperty(error.cause, "message") ? error.cause.message : error.cause
+  return new SqlError.SqlError({
+    message: error.message,
+    cause: Object.assign(new Error(String(said), { cause: error.cause }), { code })
+  })
+}
+
+/** The failure of who waited for a connection, and got none. */
+export const unreached = (error: SqlError.SqlError): SqlError.SqlError => recoded(error, notReached)
+
+const hasCode = (error: unknown, code: string): boolean =>
+  error instanceof SqlError.SqlError && codeOf(error.cause) === code
+
 /** Waits for another process's lock: growing pauses from 5 ms, about ten seconds in total (EV-11). */
 const busySchedule = Schedule.exponential("5 millis", 1.5).pipe(
   Schedule.union(Schedule.spaced("250 millis")),
@@ -100,9 +122,39 @@ const busySchedule = Schedule.exponential("5 millis", 1.5).pipe(
 
 export const isBusy = (error: unknown): boolean => error instanceof SqlError.SqlError && reasonOf(error) === "busy"
 
-/** Retries while the database is busy, for ten seconds. The first retry is immediate and usually enough. */
-export const retryBusy = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.catchIf(effect, isBusy, () => Effect.retry(effect, { schedule: busySchedule, while: isBusy }))
+/** Whether a connection broke, and not during a commit. Who needs another connection waits for it in the pool. */
+const isBroken = (error: unknown): boolean =>
+  error instanceof SqlError.SqlError &&
+  reasonOf(error) === "away" &&
+  !hasCode(error, notReached) &&
+  !hasCode(error, outcomeUnknown)
+
+const isPassing = (error: unknown): boolean => isBusy(error) || isBroken(error)
+
+const isInTransaction = ({ currentContext }: Fiber.RuntimeFiber<unknown, unknown>): boolean =>
+  Option.isSome(Context.getOption(currentContext, SqlClient.TransactionConnection))
+
+/** The first retry is immediate and usually enough. */
+const retryWhile =
+  (isAgain: (error: unknown) => boolean) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.catchIf(effect, isAgain, (error) =>
+      Effect.withFiberRuntime((fiber) =>
+        // A statement of a transaction is not repeated alone when its connection broke: the transaction is gone.
+        !isBusy(error) && isInTransaction(fiber)
+          ? Effect.fail(error)
+          : Effect.retry(effect, { schedule: busySchedule, while: isAgain })
+      )
+    )
+
+/**
+ * Runs a read, a transaction, or one statement that may run twice, and again while the database is busy or when the
+ * connection broke, for ten seconds. A commit whose outcome is unknown is not repeated (PG-16).
+ */
+export const retryBusy = retryWhile(isPassing)
+
+/** `retryBusy` of a transaction that may run twice: it is also repeated when the outcome of its commit is unknown. */
+export const retryRepeatable = retryWhile((error) => isPassing(error) || hasCode(error, outcomeUnknown))
 
 const failedInside = (error: SqlError.SqlError): boolean =>
   error.cause instanceof Error && error.cause.message.includes("within a transaction")
@@ -112,12 +164,15 @@ const failedInside = (error: SqlError.SqlError): boolean =>
  * typed, including that of the commit: the driver's `withTransaction` turns them into defects, which no retry sees.
  */
 const bracketed =
-  (sql: SqlClient.SqlClient, begin: string) =>
+  (sql: SqlClient.SqlClient, begin: string, writes: boolean) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
     Effect.uninterruptibleMask((restore) =>
       Effect.scoped(
         Effect.flatMap(restore(sql.reserve), (connection) => {
           const run = (statement: string) => connection.executeRaw(statement, [])
+          const commit = Effect.mapError(run("COMMIT"), (error) =>
+            writes && reasonOf(error) === "away" ? recoded(error, outcomeUnknown) : error
+          )
           // After some errors (disk full) SQLite has already ended the transaction, so there is nothing to roll back.
           const undo = Effect.ignore(Effect.retry(run("ROLLBACK"), { times: 1 }))
           // The connection is reserved, so an open transaction is left over from a failed rollback.
@@ -131,7 +186,7 @@ const bracketed =
               onFailure: (cause) => Effect.zipRight(undo, Effect.failCause(cause)),
               onSuccess: (value) =>
                 Effect.as(
-                  Effect.tapErrorCause(run("COMMIT"), () => undo),
+                  Effect.tapErrorCause(commit, () => undo),
                   value
                 )
             })
@@ -165,11 +220,11 @@ const nested = <A, E, R>(
   })
 
 const transaction =
-  (sql: SqlClient.SqlClient, begin: string) =>
+  (sql: SqlClient.SqlClient, begin: string, writes: boolean) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
     Effect.withFiberRuntime(({ currentContext }) => {
       const around = Context.getOption(currentContext, SqlClient.TransactionConnection)
-      return Option.isSome(around) ? nested(around.value, effect) : bracketed(sql, begin)(effect)
+      return Option.isSome(around) ? nested(around.value, effect) : bracketed(sql, begin, writes)(effect)
     })
 
 /**
@@ -177,11 +232,12 @@ const transaction =
  * one cannot upgrade after a second writer's commit. `sql` statements inside join it. Inside another transaction it is a
  * savepoint: if it fails, only its own writes are rolled back.
  */
-export const immediately = (sql: SqlClient.SqlClient) => transaction(sql, isPostgres(sql) ? "BEGIN" : "BEGIN IMMEDIATE")
+export const immediately = (sql: SqlClient.SqlClient) =>
+  transaction(sql, isPostgres(sql) ? "BEGIN" : "BEGIN IMMEDIATE", true)
 
 /** Runs the reads in one transaction, so that all of them see the same commit. */
 export const snapshot = (sql: SqlClient.SqlClient) =>
-  transaction(sql, isPostgres(sql) ? "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY" : "BEGIN")
+  transaction(sql, isPostgres(sql) ? "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY" : "BEGIN", false)
 
 const runOn = <A, E>(
   connection: Effect.Effect.Success<SqlClient.SqlClient["reserve"]>,

@@ -1,6 +1,6 @@
 /**
  * The nodes of a database, each a row that it renews: for people, and for what waits for a workspace. `@daybook/cluster`
- * writes them; which node holds which shard is the cluster engine's own matter. Spec: CU-34, CU-35 in specs/scale.md.
+ * writes them; which node holds which shard is the cluster engine's matter. Spec: CU-34, CU-35 in specs/scale.md.
  */
 import { Context, Effect } from "effect"
 import type { NodeReport, NodesReport } from "../domain/NodesReport.ts"
@@ -15,6 +15,8 @@ export interface Service {
   /** Says that the node lives. */
   readonly renew: (node: Pick<NodeReport, "address" | "running" | "leaving">) => Effect.Effect<void, LogUnavailable>
   readonly end: (address: string) => Effect.Effect<void, LogUnavailable>
+  /** Gives up the locks of these shards that the node holds. The table is the cluster engine's. */
+  readonly release: (address: string, shards: ReadonlyArray<string>) => Effect.Effect<void, LogUnavailable>
   /** The nodes that said so a moment ago, in the order of their addresses. A file has none. */
   readonly living: Effect.Effect<ReadonlyArray<NodeReport>, LogUnavailable>
 }

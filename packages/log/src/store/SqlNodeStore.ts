@@ -4,6 +4,7 @@ import type { SqlError } from "@effect/sql/SqlError"
 import { Effect, Layer, Schema } from "effect"
 import { unavailable } from "../log/EventRow.ts"
 import { isPostgres } from "../storage/Dialect.ts"
+import { retryBusy } from "../storage/Transaction.ts"
 import { NodeStore } from "./NodeStore.ts"
 
 /** Seconds without a word after which a node counts as gone: as long as its shards' leases. */
@@ -20,8 +21,9 @@ const Rows = Schema.Array(
 )
 
 const make = Effect.map(SqlClient.SqlClient, (sql) => {
+  // Each statement may run twice.
   const run = <A>(operation: string, effect: Effect.Effect<A, SqlError>) =>
-    Effect.mapError(effect, unavailable(operation))
+    Effect.mapError(retryBusy(effect), unavailable(operation))
 
   const find = sql`SELECT address, workspaces, running, (extract(epoch FROM since) * 1000)::bigint AS since,
     leaving::text FROM cluster_node WHERE beat > now() - make_interval(secs => ${silence}) ORDER BY address`
@@ -41,6 +43,11 @@ const make = Effect.map(SqlClient.SqlClient, (sql) => {
           WHERE address = ${address}`)
       ),
     end: (address) => run("end the node", Effect.asVoid(sql`DELETE FROM cluster_node WHERE address = ${address}`)),
+    release: (address, shards) =>
+      run(
+        "release shards",
+        Effect.asVoid(sql`DELETE FROM cluster_locks WHERE address = ${address} AND ${sql.in("shard_id", shards)}`)
+      ),
     living: isPostgres(sql)
       ? Effect.flatMap(run("read the nodes", find), (rows) => Effect.orDie(Schema.decodeUnknown(Rows)(rows)))
       : Effect.succeed([])

@@ -9,10 +9,11 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpRouter from "@effect/platform/HttpRouter"
-import { type Context, Duration, Effect, FiberRef, Layer, LogLevel, Metric, Runtime, Schema } from "effect"
+import { Context, Duration, Effect, FiberRef, Layer, LogLevel, Metric, Runtime, Schema } from "effect"
 import { SessionExecution } from "@daybook/core/session/SessionExecution"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
+import { Patience } from "@daybook/log/storage/Patience"
 import { fairly } from "@daybook/log/support/EventLoop"
 import * as Count from "../shared/Count.ts"
 import * as Answering from "./Answering.ts"
@@ -158,6 +159,9 @@ const end = ({ close, server }: HttpListener, running: Count.Count, drain: Effec
     server.closeAllConnections()
   })
 
+/** How long a request waits for a database that is away: who asks is told soon (CL-805). */
+const patience = Duration.seconds(2)
+
 /** Provides a context in place of the one around: each request copies it, so that it should hold nothing else. */
 const within =
   <R>(context: Context.Context<R>) =>
@@ -187,8 +191,11 @@ export const serve = Effect.fn("HttpServing.serve")(function* (options: ServeOpt
       comingBack
     ),
     mostBody
-  ).pipe(fairly, within(files))
-  const admits = yield* fairly(DirectPrompts.make(options.token, clients, mostBody, handle))
+  ).pipe(fairly, within(Context.add(files, Patience, patience)))
+  const admits = yield* DirectPrompts.make(options.token, clients, mostBody, handle).pipe(
+    fairly,
+    Effect.provideService(Patience, patience)
+  )
   const drain = yield* Effect.provide(Drain, context)
   const listener = yield* listen({ host, port, certificate, maxConnections, timeouts: options.timeouts })
   const running = Count.make()
