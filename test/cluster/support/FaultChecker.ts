@@ -125,7 +125,9 @@ export const promptsOf = (
     }
     if (fate.outcome !== "completed") continue
     const wanted = Array.from({ length: callsOf(id) }, (_, step) => step)
-    if (steps.join() !== wanted.join()) problems.push(`${id} completed with the calls ${steps.join()}`)
+    if (steps.join() !== wanted.join()) {
+      problems.push(`${id} completed with the calls ${steps.join()}: ${fate.story.join("; ")}`)
+    }
     if (!fate.answer.includes(id)) problems.push(`${id} completed with the answer ${fate.answer}`)
   }
   return { problems, fates }
