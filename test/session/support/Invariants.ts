@@ -45,8 +45,11 @@ export const projections = Effect.gen(function* () {
     calls.push(...callsOf(events))
   }
   for (const table of tableNames) {
-    const stored = yield* projected(table, "")
-    assert.deepStrictEqual(byKey(stored), byKey(fold.rows(table)), table)
+    const [stored, folded] = [byKey(yield* projected(table, "")), byKey(fold.rows(table))]
+    const only = (some: ReadonlyArray<string>, others: ReadonlyArray<string>) =>
+      some.filter((row) => !others.includes(row)).join("\n")
+    const difference = `${table}\nstored: ${only(stored, folded)}\nfolded: ${only(folded, stored)}`
+    assert.deepStrictEqual(stored, folded, difference)
   }
   assert.strictEqual(new Set(calls).size, calls.length)
   return calls
