@@ -22,6 +22,7 @@ it.scoped("HT-57: a stream ends with its token, with a cursor to go on from; tha
       const next = (queue: typeof mine) => Effect.flatten(Queue.take(queue))
       const passed = (queue: typeof mine, title: string) =>
         Effect.repeat(next(queue), { until: (frame) => JSON.stringify(frame).includes(title) })
+      yield* passed(mine, "replay.complete")
       yield* TestClock.adjust("5 seconds")
       yield* log.append(id, [renamed(`before the end on ${path}`)])
       const last = yield* passed(mine, `before the end on ${path}`)
