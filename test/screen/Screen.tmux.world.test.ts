@@ -304,9 +304,11 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
         assert.include(JSON.stringify(turn.body.messages), "Write it: 你好")
         for (let at = 0; at < 40; at++) yield* turn.text(`Zeile ${at}: 日本語テキスト.\n\n`)
         yield* pane.type("yes")
+        yield* pane.until((screen) => /^yes/m.test(screen))
         yield* turn.toolCall("call_1", "write", { path: "a.txt", content: "one\n" })
         yield* turn.finish("tool_calls")
-        yield* pane.until((screen) => screen.includes("[y]es once") && !/^yes/m.test(screen))
+        // The question is drawn, and its moment has passed: the editor has given way.
+        yield* pane.until((screen) => screen.includes("[y]es once") && !screen.includes("─────"))
         assert.isFalse(existsSync(join(here.cwd, "a.txt")))
         yield* pane.press("y")
         const second = yield* model.next
