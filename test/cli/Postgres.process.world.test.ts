@@ -132,7 +132,7 @@ describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
         const done = yield* other.run(["prune", "--to", "100000", "--archive", "old", "--yes"], { env })
         assert.match(
           done.stdout,
-          /^1 session, \d+ events pruned; PostgreSQL's vacuum leaves the space to later rows\narchived: /
+          /^1 session, \d+ events pruned; PostgreSQL's vacuum keeps the space for later rows\narchived: /
         )
         assert.strictEqual((yield* events(here)).code, 3)
         const [archive = ""] = readdirSync(`${other.cwd}/old`)

@@ -73,6 +73,16 @@ const hurried = () => {
   return { clock, slept: () => slept }
 }
 
+/** A node whose database is away from now on, a read that fails, and for how long it waited. */
+const cutOff = Effect.gen(function* () {
+  const { clock, slept } = hurried()
+  const { context, id, proxy } = yield* behindProxyWith((settings) =>
+    Effect.provideService(connecting(settings), OutsideClock, clock)
+  )
+  proxy.cut()
+  return { proxy, read: Effect.flip(Context.get(context, EventLog).read({ sessionID: id })), slept }
+})
+
 describe.skipIf(lacks("postgres"))("PostgreSQL that is away", () => {
   it.scopedLive("PG-16: reads and transactions that find no connection wait for the database", () =>
     Effect.gen(function* () {
@@ -150,12 +160,7 @@ describe.skipIf(lacks("postgres"))("PostgreSQL that is away", () => {
 
   it.scopedLive("PG-16: all wait for the same ten seconds, and each that comes later tries once", () =>
     Effect.gen(function* () {
-      const { clock, slept } = hurried()
-      const { context, id, proxy } = yield* behindProxyWith((settings) =>
-        Effect.provideService(connecting(settings), OutsideClock, clock)
-      )
-      const read = Effect.flip(Context.get(context, EventLog).read({ sessionID: id }))
-      proxy.cut()
+      const { proxy, read, slept } = yield* cutOff
       assert.deepInclude(yield* read, { _tag: "LogUnavailable", reason: "away" })
       assert.isAtLeast(slept(), 8_000)
       const before = slept()
@@ -175,7 +180,8 @@ describe.skipIf(lacks("postgres"))("PostgreSQL that is away", () => {
       const runtime = yield* Layer.build(Layer.provideMerge(Daybook.layer({ database }), ScriptedModel.layer()))
       yield* Effect.gen(function* () {
         const [model, sessions] = [yield* ScriptedModel.ScriptedModel, yield* Sessions]
-        yield* tool("quick", () => Effect.succeed("done"))
+        let ran = 0
+        yield* tool("quick", () => Effect.sync(() => `done ${(ran += 1)}`))
         for (let after = 0; after < statements; after += 1) {
           const { id } = yield* newSession()
           yield* model.answer(ScriptedModel.calls(ScriptedModel.callParts(`c${after}`, "quick", {})))
@@ -188,6 +194,8 @@ describe.skipIf(lacks("postgres"))("PostgreSQL that is away", () => {
             settled.map(({ outcome, error }) => ({ after, outcome, error })),
             [{ after, outcome: "completed", error: undefined }]
           )
+          assert.strictEqual(ran, after + 1, `runs of the tool, with statement ${after} lost`)
+          assert.lengthOf(yield* dataOf(id, "session.next.step.started"), 2)
         }
       }).pipe(Effect.provide(runtime))
     })
@@ -195,12 +203,7 @@ describe.skipIf(lacks("postgres"))("PostgreSQL that is away", () => {
 
   it.scopedLive("PG-18: a request with less patience fails sooner, while others wait", () =>
     Effect.gen(function* () {
-      const { clock, slept } = hurried()
-      const { context, id, proxy } = yield* behindProxyWith((settings) =>
-        Effect.provideService(connecting(settings), OutsideClock, clock)
-      )
-      const read = Effect.flip(Context.get(context, EventLog).read({ sessionID: id }))
-      proxy.cut()
+      const { read, slept } = yield* cutOff
       yield* Effect.provideService(read, Patience, Duration.seconds(2))
       assert.isBelow(slept(), 4_000)
       yield* read

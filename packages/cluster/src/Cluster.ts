@@ -110,7 +110,7 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
   const scope = yield* Effect.scope
   const fork = Effect.forkIn(scope)
   const engine = yield* Scope.fork(scope, ExecutionStrategy.sequential)
-  // Only the engine's: work of sessions does not inherit the clock of who wakes it (EX-11).
+  // Only the engine uses this clock: the work of a session does not inherit the clock of the fiber that wakes it (EX-11).
   const built = yield* Effect.withClock(
     Layer.buildWithScope(Layer.provideMerge(entity, Engine.layer(settings)), engine),
     Engine.eager(yield* Effect.clock)

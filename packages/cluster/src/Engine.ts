@@ -93,7 +93,7 @@ export const eager = (clock: Clock.Clock): Clock.Clock => {
 /** Nodes that start together make the tables of the engine together, which PostgreSQL refuses to all but one. */
 const together = Schedule.intersect(Schedule.recurs(10), Schedule.spaced("100 millis"))
 
-/** Releases in one statement the shards that are released together: else the next holder of the last one waits for all. */
+/** Releases shards that are released together in one statement: with one for each, the next holder of the last one waits for all. */
 export const releasing = <E>(release: (shards: ReadonlyArray<string>) => Effect.Effect<void, E>) => {
   interface Group {
     readonly shards: Array<string>

@@ -72,8 +72,8 @@ export const patience = Schedule.upTo(pauses, "10 seconds")
 const isAway = (error: SqlError.SqlError): boolean => reasonOf(error) === "away"
 
 /**
- * Waits for a connection while the server is away. The time of all who wait begins when the first of them gets none. Who
- * comes when it is over tries once, so that no request waits so long for each of its statements.
+ * Waits for a connection while the server is away. All callers share one period, which begins with the first failure. After
+ * the period each caller tries once, so that a request does not wait again for each of its statements.
  */
 const patiently = <A, R>(connect: Effect.Effect<A, SqlError.SqlError, R>, clock: Clock.Clock) => {
   let since: number | undefined
@@ -101,7 +101,7 @@ const patiently = <A, R>(connect: Effect.Effect<A, SqlError.SqlError, R>, clock:
 export const pool = (settings: Settings) =>
   Effect.gen(function* () {
     const client = yield* connected(settings)
-    // The driver loses a connection that comes after its caller was interrupted.
+    // Uninterruptible, because the driver does not give a connection back whose caller was interrupted.
     const acquirer = patiently(Effect.uninterruptible(client.reserve), yield* OutsideClock)
     return yield* SqlClient.make({
       acquirer,

@@ -83,7 +83,7 @@ const saying = (cause: unknown): string =>
     ? cause.message
     : String(cause)
 
-/** The driver names what it misses by its place in the protocol. */
+/** Replaces the driver's message about a missing password, which names a step of the protocol. */
 const inWords = (said: string): string =>
   said.includes("client password must be a string")
     ? "the server requires a password: give it in the address, or in PGPASSWORD"
@@ -107,7 +107,7 @@ const migrate = (sql: SqlClient.SqlClient, { schema, url }: Connections.Settings
   immediately(sql)(
     Effect.gen(function* () {
       yield* sql.unsafe(lockText, [schema])
-      // IF NOT EXISTS requires the right to make what exists too: a role may have only the schema, or only its tables.
+      // Not IF NOT EXISTS: this requires the right to create also where the schema and the table exist.
       const [found] = yield* sql.unsafe<{ readonly schema: number; readonly migration: number }>(
         "SELECT to_regnamespace($1) IS NOT NULL AS schema, to_regclass($1 || '.migration') IS NOT NULL AS migration",
         [schema]

@@ -151,7 +151,7 @@ const byBeginning = Effect.fn("SessionReference.byBeginning")(function* (text: s
   const why = `more than one session has a title that begins with "${oneLine(text)}"`
   const some =
     ids.length > offered ? `${ids.slice(0, offered).join(", ")} and ${ids.length - offered} more` : ids.join(", ")
-  return yield* choose(why, ids, new UsageError({ message: `${why}: ${some}; use more of it, or an id` }))
+  return yield* choose(why, ids, new UsageError({ message: `${why}: ${some}; use more of the title, or an id` }))
 })
 
 /** The session of the reference, or `undefined` for an unknown title or name. A title counts whole. */
@@ -160,15 +160,13 @@ export const find = Effect.fn("SessionReference.find")(function* (reference: Ref
   return (yield* byTitle(reference.title, directory)) ?? (yield* byAddress(reference.title))
 })
 
-const unknown = (text: string) =>
-  new NotFound({
-    message: `there is no session called "${oneLine(text)}"; give its id, its title, the beginning of one, or AGENT/SESSION`
-  })
+const unknown = (text: string, forms: string) =>
+  new NotFound({ message: `there is no session called "${oneLine(text)}"; give ${forms}, or AGENT/SESSION` })
 
-/** The session that is named whole, for a verb that cannot be undone. */
+/** The session that an id or a whole title names, for a verb that cannot be undone. */
 export const exactly = Effect.fn("SessionReference.exactly")(function* (text: string) {
   const found = yield* find(yield* parse(text), yield* Folder.current)
-  return found ?? (yield* unknown(text))
+  return found ?? (yield* unknown(text, "its id, its whole title"))
 })
 
 /**
@@ -178,7 +176,7 @@ export const exactly = Effect.fn("SessionReference.exactly")(function* (text: st
 export const resolve = Effect.fn("SessionReference.resolve")(function* (text: string | undefined, directory: string) {
   if (text !== undefined) {
     const found = (yield* find(yield* parse(text), directory)) ?? (yield* byBeginning(text, directory))
-    return found ?? (yield* unknown(text))
+    return found ?? (yield* unknown(text, "its id, its title, the beginning of either"))
   }
   const sessions = yield* SessionStore
   const here = yield* sessions.list({ directory, limit: 1 })
@@ -192,7 +190,7 @@ export const resolveHere = (text: string | undefined) =>
 
 /** What help says of a session that need not be named. */
 export const lastUsed =
-  "SESSION is an id, a title, or the beginning of one. Default: the session used last in this folder, or else the one used last anywhere."
+  "SESSION is an id, a title, or the beginning of either. Default: the session used last in this folder, or else the one used last anywhere."
 
 /** The session of this terminal, if it was prompted in this folder and still exists. */
 const ofTerminal = Effect.fnUntraced(function* (directory: string) {

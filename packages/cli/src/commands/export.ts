@@ -185,7 +185,7 @@ export const exportVerb = verb({
   summary: "write a session as a log of another tool or as a document",
   words: "[SESSION]",
   details: [
-    "SESSION is an id, a title, or the beginning of one. Default: the session used last in this folder, or else the one used last anywhere. The " +
+    "SESSION is an id, a title, or the beginning of either. Default: the session used last in this folder, or else the one used last anywhere. The " +
       "format of a FILE that ends in .md or .html need not be named. entries is the log of xcsh, pi that of pi, thread a thread log; jsonl has a message per " +
       "line, markdown and html are for reading. fixture has requests and answers for RecordedModel, which gives the answers " +
       "again in a test; it never has secrets.",

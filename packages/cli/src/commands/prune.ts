@@ -116,7 +116,7 @@ const report = Effect.fnUntraced(function* ({ _tag, path }: Place, request: Requ
     const space =
       _tag === "File"
         ? `the database went from ${sizeText(before)} to ${sizeText(after)}`
-        : "PostgreSQL's vacuum leaves the space to later rows"
+        : "PostgreSQL's vacuum keeps the space for later rows"
     yield* output.write(`${many(sessions, "session")}, ${many(events, "event")} pruned; ${space}\n`)
     if (erased > 0) yield* output.write(`${many(erased, "snapshot")} of files erased\n`)
     for (const path of archives) yield* output.write(`archived: ${oneLine(path, 400)}\n`)

@@ -121,7 +121,7 @@ export const watch = verb({
   summary: "print what live shells ran, and follow them",
   words: "[SESSION]",
   details: [
-    "Prints what the live shells of all sessions, or of SESSION (an id, a title, or the beginning of one), ran: each command behind its shell and " +
+    "Prints what the live shells of all sessions, or of SESSION (an id, a title, or the beginning of either), ran: each command behind its shell and " +
       "folder, how it ended, what a policy blocked, checkpoints, and why a shell closed. With --follow it goes on until it is " +
       "interrupted. It reads the log and changes nothing; pruned events are left out.",
     "With --json, an event has the same form as in daybook events --json. A reader that stops after an event continues " +

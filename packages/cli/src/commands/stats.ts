@@ -101,7 +101,7 @@ export const stats = verb({
   words: "[SESSION]",
   details: [
     "It prints the size of the file and of its free pages, and the bytes by table, type of event, day and session. With " +
-      "SESSION, an id, a title, or the beginning of one, it counts that session's events only, and says what the session did: turns, tool calls, time at work, tokens and cost. The columns are bytes, events, name. It also says what " +
+      "SESSION, an id, a title, or the beginning of either, it counts that session's events only, and says what the session did: turns, tool calls, time at work, tokens and cost. The columns are bytes, events, name. It also says what " +
       "`daybook prune` can remove, and estimates what that would free.",
     "Nothing is changed. Unless --exact is given, the numbers of a database with more than 500,000 events are estimated from " +
       "a sample, without what prune can remove, and the tables of one above 1 GiB are omitted."

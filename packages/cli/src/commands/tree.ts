@@ -43,7 +43,7 @@ export const fork = verb({
   summary: "start a new session from the history of another one",
   words: "SESSION [MESSAGE]",
   details: [
-    "SESSION is an id, a title, or the beginning of one. MESSAGE is an id, the beginning or end of one, or a label, and the last message of the " +
+    "SESSION is an id, a title, or the beginning of either. MESSAGE is an id, the beginning or end of one, or a label, and the last message of the " +
       "fork; if it is a prompt, the fork ends before it. Default: where the session's history continues. The fork has " +
       "the labels of its messages, the session's folder and budget, and has spent nothing. SESSION does not change."
   ],
@@ -83,7 +83,7 @@ export const branch = verb({
   summary: "continue a session's history at an earlier message or another branch",
   words: "SESSION MESSAGE",
   details: [
-    "SESSION is an id, a title, or the beginning of one. MESSAGE is an id, the beginning or end of one, or a label; daybook tree shows them. " +
+    "SESSION is an id, a title, or the beginning of either. MESSAGE is an id, the beginning or end of one, or a label; daybook tree shows them. " +
       "The next prompt follows that message, and the model sees nothing of what came after it. All messages stay in the " +
       "tree. If MESSAGE is a prompt, history continues before it, and its text is printed. The session must not run."
   ],
@@ -218,7 +218,7 @@ export const label = verb({
   summary: "name a message, or remove its name",
   words: "SESSION MESSAGE [TEXT...]",
   details: [
-    "SESSION is an id, a title, or the beginning of one. MESSAGE is an id, the beginning or end of one, or a label. TEXT replaces an earlier " +
+    "SESSION is an id, a title, or the beginning of either. MESSAGE is an id, the beginning or end of one, or a label. TEXT replaces an earlier " +
       "label; without TEXT the label is removed. daybook tree shows ids and labels."
   ],
   given: { session: sessionWord, message: Flags.one("MESSAGE"), text: Flags.many("TEXT") },

@@ -120,7 +120,7 @@ export const undo = verb({
   summary: "take back the last prompt of a session, files included",
   words: "[SESSION]",
   details: [
-    "SESSION is an id, a title, or the beginning of one; without it, the last used session of this folder. Files that the prompt's turns changed " +
+    "SESSION is an id, a title, or the beginning of either; without it, the last used session of this folder. Files that the prompt's turns changed " +
       "get their earlier content, and history continues before the prompt, whose text is printed. Running it again goes " +
       "further back. Files are snapshotted where the session works in a git work tree; ignored files are not.",
     "--redo takes back the last undo: files and history are again as before it. It is refused, and changes nothing, if " +

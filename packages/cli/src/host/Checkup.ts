@@ -73,7 +73,7 @@ export const search = (place: Place) =>
           about: "search",
           verdict: "warning",
           says,
-          fix: "mend that, or remove it: the next search builds the index again"
+          fix: "make the file usable, or remove it: the next search builds the index again"
         }
       ])
     ),

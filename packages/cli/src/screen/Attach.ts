@@ -10,7 +10,7 @@ export const attach = verb({
   summary: "show a session on the screen, live, and steer it",
   words: "SESSION",
   details: [
-    "SESSION is an id, a title, or the beginning of one. The screen shows the end of the session and follows it, also " +
+    "SESSION is an id, a title, or the beginning of either. The screen shows the end of the session and follows it, also " +
       "while another process runs it; a prompt joins its work. With --server URL before attach, the session is the server's.",
     "daybook without a command opens the same screen in this folder."
   ],

@@ -14,7 +14,8 @@ export class UsageError extends sentence<UsageError>()("UsageError") {}
 export class NotFound extends sentence<NotFound>()("NotFound") {}
 
 /** A verb needs a session, and there is none. */
-export const noSessions = () => new NotFound({ message: "there are no sessions yet; daybook prompt starts one" })
+export const noSessions = () =>
+  new NotFound({ message: "there are no sessions yet: daybook prompt creates the first one" })
 
 /** The path of the database cannot be used. */
 export class DatabaseProblem extends sentence<DatabaseProblem>()("DatabaseProblem") {}

@@ -173,15 +173,15 @@ const look = (sql: SqlClient.SqlClient, sessionID: SessionID, judge: OwnerRows.J
 
 type Heard = Either.Either<string | undefined, OwnerLost>
 
-/** A session whose lease is renewed, and what its owner hears. */
-interface Renewed {
+/** A session that this process owns, and what its owner hears with each renewal. */
+interface Lease {
   readonly token: OwnerToken
   readonly heard: Queue.Enqueue<Heard>
 }
 
 interface Renewals {
-  readonly begin: (sessionID: SessionID, renewed: Renewed) => Effect.Effect<void>
-  readonly end: (sessionID: SessionID, renewed: Renewed) => void
+  readonly begin: (sessionID: SessionID, lease: Lease) => Effect.Effect<void>
+  readonly end: (sessionID: SessionID, lease: Lease) => void
 }
 
 /**
@@ -194,18 +194,19 @@ const makeRenewals = Effect.fnUntraced(function* (
   leaseMs: number
 ): Effect.fn.Return<Renewals, never, Scope.Scope> {
   const scope = yield* Effect.scope
-  const renewing = new Map<SessionID, Renewed>()
+  const renewing = new Map<SessionID, Lease>()
   let beats = false
-  const end: Renewals["end"] = (sessionID, renewed) => {
-    if (renewing.get(sessionID) === renewed) renewing.delete(sessionID)
+  const end: Renewals["end"] = (sessionID, lease) => {
+    if (renewing.get(sessionID) === lease) renewing.delete(sessionID)
   }
 
+  /** Heartbeats are at multiples of their period: the time that a renewal takes delays no later one. */
   const untilHeartbeat = Effect.flatMap(Clock.currentTimeNanos, (now) => {
     const every = OwnerRows.heartbeatMs(leaseMs)
     return Effect.sleep(Duration.millis(every - ((Number(now) / 1e6) % every)))
   })
 
-  const renew = (all: ReadonlyMap<SessionID, Renewed>) =>
+  const renew = (all: ReadonlyMap<SessionID, Lease>) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
       write("renew the leases", sql, function* () {
         const rows = yield* OwnerRows.renewLeases(sql, [...all.keys()], ownerID, { now, leaseMs })
@@ -216,11 +217,11 @@ const makeRenewals = Effect.fnUntraced(function* (
   const heartbeat = Effect.gen(function* () {
     const all = new Map(renewing)
     const rows = yield* renew(all)
-    for (const [sessionID, renewed] of all) {
-      const { heard, token } = renewed
+    for (const [sessionID, lease] of all) {
+      const { heard, token } = lease
       const row = rows.get(sessionID)
       if (row?.owner_epoch !== token.epoch) {
-        end(sessionID, renewed)
+        end(sessionID, lease)
         heard.unsafeOffer(Either.left(new OwnerLost({ sessionID, ...token })))
       } else if (row.interrupt_epoch === token.epoch) {
         heard.unsafeOffer(Either.right(row.interrupt_activity ?? undefined))
@@ -231,16 +232,16 @@ const makeRenewals = Effect.fnUntraced(function* (
     Effect.catchAllCause((cause) => Effect.logWarning("the leases could not be renewed yet", cause))
   )
 
-  /** Ends when there is no session to renew. */
+  /** Stops when no session is left to renew. */
   const beating: Effect.Effect<void> = Effect.flatMap(untilHeartbeat, () => {
     beats = renewing.size > 0
     return beats ? Effect.zipRight(heartbeat, beating) : Effect.void
   })
 
   return {
-    begin: (sessionID, renewed) =>
+    begin: (sessionID, lease) =>
       Effect.suspend(() => {
-        renewing.set(sessionID, renewed)
+        renewing.set(sessionID, lease)
         if (beats) return Effect.void
         beats = true
         // The annotations are those of one session.
@@ -264,13 +265,13 @@ const makeHold =
       let next = handed
       // Only the latest request counts.
       const heard = yield* Queue.sliding<Heard>(1)
-      const renewed: Renewed = { token, heard }
+      const lease: Lease = { token, heard }
       // The lease is renewed until the session is released, also during the cleanup before.
       yield* onClose((exit) => {
-        renewals.end(sessionID, renewed)
+        renewals.end(sessionID, lease)
         return Exit.isSuccess(exit) ? keeping.keep(sessionID, token) : keeping.release(sessionID, token, next)
       })
-      yield* renewals.begin(sessionID, renewed)
+      yield* renewals.begin(sessionID, lease)
       const handOver: Ownership["handOver"] = (next) =>
         write("hand the session over", sql, () => OwnerRows.releaseOwnership(sessionID, token, next))
       const begun = () => void (next = undefined)
@@ -295,7 +296,7 @@ const makeAcquire = (
       }
       return write("claim the session", sql, function* () {
         const found = yield* OwnerRows.ownerOf(sql, sessionID)
-        // It runs again when its connection broke, and its first run was committed.
+        // This write runs again when its connection broke: its first run may have been committed.
         if (taken !== undefined && found?.owner_id === self.ownerID && found.owner_epoch === taken) {
           return { token: { ownerID: self.ownerID, epoch: taken }, handed }
         }

@@ -228,7 +228,7 @@ const checkFile = Effect.fnUntraced(function* (sql: Sql) {
   ]
 })
 
-/** The last numbers of PostgreSQL's log: none that is in use may be given again. */
+/** Checks the last numbers that PostgreSQL's log gave: it must not give a number again that is in use. */
 const checkNumbers = (sql: Sql) =>
   Effect.map(
     sql<{ readonly position: number; readonly session: number; readonly event: number; readonly head: number }>`
@@ -324,11 +324,7 @@ const checkEvents = Effect.fnUntraced(function* (
 const listings: ReadonlyArray<Listing> = [
   { table: "session_input", where: "promoted_seq IS NOT NULL", order: ["promoted_seq"] },
   { table: "session_input", where: "promoted_seq IS NULL", order: ["admitted_seq"] },
-  { table: "session_message", order: ["seq"] },
-  { table: "session_part", order: ["message_id", "kind", "key"] },
-  { table: "session_instruction", order: ["seq"] },
-  { table: "session_leaf", order: ["seq"] },
-  { table: "session_label", order: ["seq"] }
+  ...Fold.otherListings
 ]
 
 /** Whose rows, and above which floor. */

@@ -79,6 +79,15 @@ export interface Listing {
   readonly order: ReadonlyArray<string>
 }
 
+/** The listings of all tables but the inputs. */
+export const otherListings: ReadonlyArray<Listing> = [
+  { table: "session_message", order: ["seq"] },
+  { table: "session_part", order: ["message_id", "kind", "key"] },
+  { table: "session_instruction", order: ["seq"] },
+  { table: "session_leaf", order: ["seq"] },
+  { table: "session_label", order: ["seq"] }
+]
+
 /** Some of a session's rows that events above its floor made. */
 export interface Page {
   readonly listing: Listing

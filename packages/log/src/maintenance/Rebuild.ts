@@ -107,16 +107,9 @@ const folded = (
   )
 
 /** The rows of each table in the order of its key. */
-const listings: ReadonlyArray<Listing> = [
-  { table: "session_input", order: ["admitted_seq"] },
-  { table: "session_message", order: ["seq"] },
-  { table: "session_part", order: ["message_id", "kind", "key"] },
-  { table: "session_instruction", order: ["seq"] },
-  { table: "session_leaf", order: ["seq"] },
-  { table: "session_label", order: ["seq"] }
-]
+const listings: ReadonlyArray<Listing> = [{ table: "session_input", order: ["admitted_seq"] }, ...Fold.otherListings]
 
-/** Columns, beside the key, of which one row has each value. */
+/** Other columns whose values are unique. */
 const unique: { readonly [Name in Listing["table"]]?: ReadonlyArray<string> } = {
   session_input: ["id", "promoted_seq"],
   session_message: ["id"]
@@ -217,7 +210,7 @@ const step = (sql: Sql, fold: Fold.Fold, rebuilding: Rebuilding, place: Place) =
 const rebuildSession = Effect.fnUntraced(function* (sql: Sql, fold: Fold.Fold, sessionID: SessionID) {
   const rebuilding = yield* retryBusy(folded(sql, fold, sessionID))
   const events = rebuilding.cursor - rebuilding.head.floor
-  // What was appended during the fold is not folded within a step.
+  // Folds here what was appended during the fold, so that the first step holds the head for a short time.
   yield* foldTo(sql, fold, rebuilding, (yield* selectHead(sql, sessionID, false)).seq)
   let place: Place | undefined = { listings, after: undefined }
   while (place !== undefined) place = yield* step(sql, fold, rebuilding, place)

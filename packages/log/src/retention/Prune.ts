@@ -213,7 +213,7 @@ const copy = Effect.fnUntraced(function* (
     position: from?.position ?? 0
   }
   const step = Effect.fnUntraced(function* (cursor: number) {
-    // Of a session that another claim prunes, events are missing.
+    // Another claim that prunes the session removes events: then the claim is lost, and no event is damaged.
     const page = yield* Effect.catchTag(selectPage(read, cut, cursor), "EventUnreadable", (error) =>
       asClaimed(sql, claimed)(error)
     )

@@ -315,8 +315,8 @@ const requests = ({ keep, maxSize }: Policy, holders: Holders): ReadonlyArray<Re
 ]
 
 /**
- * Runs work that the nodes of a database on PostgreSQL do one at a time. A node that finds another at work leaves it out:
- * claims would take sessions from each other.
+ * Runs work that the nodes of a database on PostgreSQL do one at a time. A node does nothing while another one is at work,
+ * because their claims would take sessions from each other.
  */
 const unlessElsewhere = <E, R>(sql: Sql, work: Effect.Effect<void, E, R>) =>
   Effect.scoped(

@@ -373,7 +373,7 @@ export const isDamaged = (index: SqlClient.SqlClient): Effect.Effect<boolean, Sq
 
 /** How many documents have no words, or no event in the log: neither stored nor kept by retention. */
 const countExtra = Effect.fnUntraced(function* ({ index, log }: Places) {
-  // The next update erases what was removed from PostgreSQL.
+  // Sessions that were removed from PostgreSQL stay in the index until its next update.
   const awaited = Dialect.isPostgres(log) ? log`q.session IS NULL OR` : log``
   let [after, extra] = [-1, 0]
   while (true) {
@@ -421,7 +421,7 @@ const texts = (count: number) => (count === 1 ? "1 text" : `${count} texts`)
 const compare = Effect.fnUntraced(function* (places: Places) {
   const damaged = yield* damages(places.index)
   if (damaged.length > 0) return damaged.map((line) => `the search index is damaged: ${line}`)
-  // The next update builds one that does not fit the log.
+  // The next update builds an index anew that does not fit the log.
   if ((yield* progress(places)).position === 0) return []
   const [extra, missing] = [yield* countExtra(places), yield* countMissing(places)]
   return Arr.getSomes([
@@ -430,7 +430,7 @@ const compare = Effect.fnUntraced(function* (places: Places) {
   ])
 })
 
-/** Every problem of the database's index on this machine, as a sentence; none if there is no index. */
+/** The problems of the index on this machine, each as a sentence. Without an index there are none. */
 export const verify = Effect.gen(function* () {
   const log = yield* ReadSql
   const index = yield* openExisting(yield* indexPath(yield* SqlClient.SqlClient))

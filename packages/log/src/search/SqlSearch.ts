@@ -151,7 +151,7 @@ export const prompts = Effect.fnUntraced(function* (
   const match = promptText(terms)
   let last = cursor === undefined ? newest : yield* lastOf(cursor)
   const items: Array<PastPrompt> = []
-  // An index of another log, which the next update empties.
+  // The index may belong to another log. The next update empties it.
   if ((yield* Indexing.progress(places)).position === 0) return { items } satisfies PromptsPage
   for (;;) {
     const matches = yield* selectMatches(places.index, match, last)

@@ -92,8 +92,8 @@ export const insideOwnTransaction: Effect.Effect<never> = Effect.dieMessage(
   "an append inside a transaction of the log would wait for itself: append after it"
 )
 
-// Codes of the SQL standard for two failures of a server that is away: no connection could be made in time, and a
-// connection broke during a commit, so that nobody knows whether the commit took place.
+// Codes of the SQL standard for two failures: no connection to the server could be made in time, and the connection broke
+// during a commit, whose outcome is unknown.
 const [notReached, outcomeUnknown] = ["08001", "08007"]
 
 /** The same failure with another code. */
@@ -105,7 +105,7 @@ const recoded = (error: SqlError.SqlError, code: string): SqlError.SqlError => {
   })
 }
 
-/** The failure of who waited for a connection, and got none. */
+/** The failure of a caller that waited for a connection and got none. */
 export const unreached = (error: SqlError.SqlError): SqlError.SqlError => recoded(error, notReached)
 
 const hasCode = (error: unknown, code: string): boolean =>
@@ -122,7 +122,7 @@ const busySchedule = Schedule.exponential("5 millis", 1.5).pipe(
 
 export const isBusy = (error: unknown): boolean => error instanceof SqlError.SqlError && reasonOf(error) === "busy"
 
-/** Whether a connection broke, and not during a commit. Who needs another connection waits for it in the pool. */
+/** Whether a connection broke, but not during a commit. The pool then waits for another connection. */
 const isBroken = (error: unknown): boolean =>
   error instanceof SqlError.SqlError &&
   reasonOf(error) === "away" &&

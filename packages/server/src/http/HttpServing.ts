@@ -159,7 +159,7 @@ const end = ({ close, server }: HttpListener, running: Count.Count, drain: Effec
     server.closeAllConnections()
   })
 
-/** How long a request waits for a database that is away: who asks is told soon (CL-805). */
+/** How long a request waits for a database that is away. Then the client gets 503 (CL-805). */
 const patience = Duration.seconds(2)
 
 /** Provides a context in place of the one around: each request copies it, so that it should hold nothing else. */
