@@ -32,6 +32,8 @@ describe.skipIf(lacks("chromium"))("views of the history", () => {
           const { page } = yield* ServedInspector.visit(browser, "/sessions/ses_wheel/timeline")
           const canvas = page.getByRole("application", { name: /^Picture of the timeline: 5 turns, 4 tool calls/ })
           yield* act(() => page.locator('.timeline .bar [role="status"]:empty').waitFor({ state: "attached" }))
+          // The record is read beside the history, and what it says stands above the picture.
+          yield* act(() => page.getByRole("alert").getByText("The last run failed").waitFor())
           const label = () => act(async () => (await canvas.getAttribute("aria-label")) ?? "")
           /** What is shown after an action that changes it. */
           const shown = (action: () => Promise<unknown>) =>
