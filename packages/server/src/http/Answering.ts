@@ -179,9 +179,9 @@ class BufferedRequest extends Inspectable.Class implements HttpServerRequest.Htt
 /** `body`: the request's body, if it has been read. */
 type Answer = (request: IncomingMessage, response: ServerResponse, body?: Buffer) => void
 
-/** Writes a whole response. An empty one may have been written by its handler. */
+/** Writes a whole response, unless its handler has begun to write one itself: a stream goes on without the fiber of its request. */
 const write = (to: ServerResponse, { body, headers, status }: HttpServerResponse.HttpServerResponse): void => {
-  if (to.writableEnded || to.destroyed) return
+  if (to.headersSent || to.destroyed) return
   to.writeHead(status, headers)
   if (body._tag === "Empty" || to.req.method === "HEAD") to.end()
   else if (body._tag === "Uint8Array") to.end(body.body)
@@ -202,7 +202,16 @@ const spanned = <E, R>(app: HttpApp.Default<E, R>): HttpApp.Default<E, R> =>
     )
   )
 
-/** Writes the fiber's response. A client that leaves interrupts the fiber. */
+/** Interrupts the fiber if the client leaves, and forgets it when it has ended. */
+export const untilLeft = (response: ServerResponse, running: Fiber.RuntimeFiber<unknown, unknown>): void => {
+  const leave = () => {
+    if (!response.writableEnded) running.unsafeInterruptAsFork(HttpServerError.clientAbortFiberId)
+  }
+  response.once("close", leave)
+  running.addObserver(() => response.off("close", leave))
+}
+
+/** Writes the fiber's response. */
 export const follow = (
   response: ServerResponse,
   running: Fiber.RuntimeFiber<HttpServerResponse.HttpServerResponse>
@@ -212,9 +221,7 @@ export const follow = (
     // Failures have become responses. Only a client that left, or a defect in that, is left.
     else response.destroy()
   })
-  response.once("close", () => {
-    if (!response.writableEnded) running.unsafeInterruptAsFork(HttpServerError.clientAbortFiberId)
-  })
+  untilLeft(response, running)
 }
 
 /** Answers with the application, in the context and with the scheduler of this effect. Bodies have at most `mostBody` bytes. */

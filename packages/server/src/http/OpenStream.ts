@@ -29,28 +29,25 @@ interface Encoded {
   readonly bytes: Buffer
 }
 
-/** Tails of a process share the objects of events. */
-const remembered = (encode: (event: SessionEvent, cursor: string) => string) => {
-  const known = new WeakMap<SessionEvent, Encoded>()
-  return (event: SessionEvent, cursor: string): Buffer => {
+/**
+ * Readers of one moment share the bytes of an event: a hub, and the log, give what is new to all their readers without a pause.
+ * Bytes that were kept as long as their event would pin the 64 KB that they are a part of.
+ */
+const remembered = <Event extends object>(encode: (event: Event, cursor: string) => string) => {
+  const known = new Map<Event, Encoded>()
+  return (event: Event, cursor: string): Buffer => {
     const found = known.get(event)
     if (found?.cursor === cursor) return found.bytes
     const bytes = Buffer.from(encode(event, cursor))
+    if (known.size === 0) queueMicrotask(() => known.clear())
     known.set(event, { cursor, bytes })
     return bytes
   }
 }
 
-/** Readers of a session share the objects of deltas. */
 const rememberedLive = (encode: (event: LiveEvent) => string) => {
-  const known = new WeakMap<LiveEvent, Buffer>()
-  return (event: LiveEvent): Buffer => {
-    const found = known.get(event)
-    if (found !== undefined) return found
-    const bytes = Buffer.from(encode(event))
-    known.set(event, bytes)
-    return bytes
-  }
+  const bytesOf = remembered(encode)
+  return (event: LiveEvent): Buffer => bytesOf(event, "")
 }
 
 const frame = (type: string, data: unknown, id?: string): string =>

@@ -3,7 +3,22 @@
  * when the server drains or the token of the reader ends. Spec: HT-44..HT-52 in specs/http.md.
  */
 import type { ServerResponse } from "node:http"
-import { Clock, Context, Deferred, Duration, Effect, Either, Layer, Schedule, Schema, type Scope } from "effect"
+import {
+  Cause,
+  Clock,
+  Context,
+  Deferred,
+  Duration,
+  Effect,
+  Either,
+  Exit,
+  Fiber,
+  Layer,
+  Runtime,
+  Schedule,
+  Schema,
+  type Scope
+} from "effect"
 import { Unauthorized } from "@daybook/api/wire/Access"
 import type { End } from "@daybook/api/wire/EventFrames"
 import { failures } from "@daybook/api/wire/Failure"
@@ -12,6 +27,7 @@ import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { type LiveDeltas, makeLiveDeltas } from "@daybook/log/log/Follow"
 import * as EventLoop from "@daybook/log/support/EventLoop"
+import { untilLeft } from "./Answering.ts"
 import type { Hub, Reader } from "./Hubs.ts"
 import * as OpenStream from "./OpenStream.ts"
 
@@ -84,7 +100,7 @@ const heartbeatEvery = Duration.seconds(15)
 export class Streams extends Context.Tag("@daybook/server/Streams")<
   Streams,
   {
-    /** Writes a stream to the response until it ends. Fails, with nothing written, if its first events cannot be read. */
+    /** Begins a stream, which goes on in a fiber of its own. Fails, with nothing written, if its first events cannot be read. */
     readonly serve: <E, F>(
       response: ServerResponse,
       accept: string | undefined,
@@ -318,7 +334,13 @@ const make = Effect.gen(function* () {
     )
   )
 
-  const serve = <E, F>(response: ServerResponse, accept: string | undefined, source: Source<E, F>) =>
+  /** Writes a stream until it ends. Calls `begins` once the response has begun. */
+  const write = <E, F>(
+    response: ServerResponse,
+    accept: string | undefined,
+    source: Source<E, F>,
+    begins: () => void
+  ): Effect.Effect<void, E> =>
     Effect.gen(function* () {
       const encoding = accept?.includes("ndjson") === true ? encodings.ndjson : encodings.sse
       const heard = source.live !== undefined && source.follow ? yield* hearing(log, source.live, joins) : undefined
@@ -335,6 +357,7 @@ const make = Effect.gen(function* () {
         Effect.sync(() => streams.add(open)),
         () => Effect.sync(() => streams.delete(open))
       )
+      begins()
       if (yield* begun) drain(open)
       const work = send(source, ahead, frames, open, heard?.bell)
       const outcome = yield* Effect.either(source.expires === undefined ? work : within(work, source.expires))
@@ -342,6 +365,27 @@ const make = Effect.gen(function* () {
       if (Either.isRight(outcome)) yield* end(outcome.right)
       else if (!(outcome.left instanceof OpenStream.Lost)) yield* end(source.failed(outcome.left))
     }).pipe(Effect.scoped)
+
+  /** Without the services, and the frames, of the application that answers requests: a stream would keep them as long as it follows. */
+  const fork = Runtime.runFork(Runtime.make({ ...(yield* Effect.runtime<never>()), context: Context.empty() }))
+
+  const serve = <E, F>(response: ServerResponse, accept: string | undefined, source: Source<E, F>) =>
+    Effect.async<void, E>((resume) => {
+      /** Undefined: the fiber of the request has gone on. */
+      let asked: typeof resume | undefined = resume
+      const answer = (exit: Exit.Exit<void, E>) => {
+        asked?.(exit)
+        asked = undefined
+      }
+      const fiber = fork(write(response, accept, source, () => answer(Exit.void)))
+      fiber.addObserver((exit) => {
+        if (asked !== undefined) answer(exit)
+        else if (Exit.isFailure(exit) && !Cause.isInterruptedOnly(exit.cause))
+          fork(Effect.logError("A stream failed", exit.cause))
+      })
+      untilLeft(response, fiber)
+      return Fiber.interrupt(fiber)
+    })
 
   return Streams.of({ serve })
 })
