@@ -27,6 +27,7 @@ import {
   type AppendError,
   EventLog,
   type LogUnavailable,
+  type OwnerLost,
   type OwnerToken,
   type ReadError,
   type SessionNotFound
@@ -247,15 +248,15 @@ const makeDrain = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runn
       // It waits for another process already: a claim of one that leaves would make that one wait (EX-829).
       if (departure.isLeaving() && (yield* owners.handedOver).includes(sessionID)) return yield* Effect.interrupt
       const ownership = yield* force ? owners.acquireUnlessBusy(sessionID) : owners.acquire(sessionID)
+      // Another process's interrupt acts like a local one: it drops queued reruns here too (CO-6).
+      const heeding: Effect.Effect<void, OwnerLost> = Effect.flatMap(ownership.stopRequested, (activityID) => {
+        ownership.begun()
+        if (activityID === undefined) return stops.all(sessionID)
+        return Effect.flatMap(stops.only(sessionID, activityID), (stopped) => (stopped ? Effect.void : heeding))
+      })
       yield* firstOf(
         Effect.catchTag(work(sessionID, ownership, force), "ToolDeclined", () => Effect.interrupt),
-        // Another process's interrupt acts like a local one: it drops queued reruns here too (CO-6).
-        Effect.repeat(
-          Effect.flatMap(Effect.tap(ownership.stopRequested, ownership.begun), (activityID) =>
-            activityID === undefined ? Effect.as(stops.all(sessionID), true) : stops.only(sessionID, activityID)
-          ),
-          { until: (stopped) => stopped }
-        )
+        heeding
       )
     }).pipe(
       // Before the session is given back: a process that ends meanwhile would not log it.

@@ -13,7 +13,6 @@ import {
   HashMap,
   Layer,
   Option,
-  Queue,
   Schedule,
   type Scope
 } from "effect"
@@ -173,10 +172,30 @@ const look = (sql: SqlClient.SqlClient, sessionID: SessionID, judge: OwnerRows.J
 
 type Heard = Either.Either<string | undefined, OwnerLost>
 
+/** What an owner hears, until it asks for it; only the latest counts. A queue would hold more than all that it could keep. */
+const makeHeard = () => {
+  let latest: Heard | undefined
+  let asked: ((heard: Heard) => void) | undefined
+  const next = Effect.async<string | undefined, OwnerLost>((resume) => {
+    const before = latest
+    latest = undefined
+    if (before !== undefined) return resume(before)
+    asked = resume
+    return Effect.sync(() => void (asked = undefined))
+  })
+  const hear = (heard: Heard): void => {
+    const give = asked
+    asked = undefined
+    if (give === undefined) latest = heard
+    else give(heard)
+  }
+  return { hear, next }
+}
+
 /** A session that this process owns, and what its owner hears with each renewal. */
 interface Lease {
   readonly token: OwnerToken
-  readonly heard: Queue.Enqueue<Heard>
+  readonly hear: (heard: Heard) => void
 }
 
 interface Renewals {
@@ -218,13 +237,13 @@ const makeRenewals = Effect.fnUntraced(function* (
     const all = new Map(renewing)
     const rows = yield* renew(all)
     for (const [sessionID, lease] of all) {
-      const { heard, token } = lease
+      const { hear, token } = lease
       const row = rows.get(sessionID)
       if (row?.owner_epoch !== token.epoch) {
         end(sessionID, lease)
-        heard.unsafeOffer(Either.left(new OwnerLost({ sessionID, ...token })))
+        hear(Either.left(new OwnerLost({ sessionID, ...token })))
       } else if (row.interrupt_epoch === token.epoch) {
-        heard.unsafeOffer(Either.right(row.interrupt_activity ?? undefined))
+        hear(Either.right(row.interrupt_activity ?? undefined))
       }
     }
   }).pipe(
@@ -263,9 +282,8 @@ const makeHold =
     Effect.gen(function* () {
       held.set(sessionID, token.epoch)
       let next = handed
-      // Only the latest request counts.
-      const heard = yield* Queue.sliding<Heard>(1)
-      const lease: Lease = { token, heard }
+      const { hear, next: stopRequested } = makeHeard()
+      const lease: Lease = { token, hear }
       // The lease is renewed until the session is released, also during the cleanup before.
       yield* onClose((exit) => {
         renewals.end(sessionID, lease)
@@ -275,7 +293,7 @@ const makeHold =
       const handOver: Ownership["handOver"] = (next) =>
         write("hand the session over", sql, () => OwnerRows.releaseOwnership(sessionID, token, next))
       const begun = () => void (next = undefined)
-      return { token, kept, handed, begun, handOver, stopRequested: Effect.flatten(Queue.take(heard)) }
+      return { token, kept, handed, begun, handOver, stopRequested }
     })
 
 /** Acquires sessions: claims a free one, or waits for its owner. */
