@@ -21,6 +21,7 @@ import {
   Struct
 } from "effect"
 import { draft } from "@daybook/log/events/SessionEvents"
+import { scoped } from "@daybook/log/support/Closing"
 import * as EventLoop from "@daybook/log/support/EventLoop"
 import { maxAnswerBlocks, maxAnswerLength, maxBlockLength, maxTextLength } from "../support/Limits.ts"
 import type { ModelPolicy, ResolvedModel } from "./ModelResolver.ts"
@@ -235,7 +236,7 @@ export const forEachChunk = <E, R, E2 = never>(
       if (chunk === undefined) return
       yield* take(Chunk.toReadonlyArray(chunk))
     }
-  }).pipe(Effect.scoped)
+  }).pipe(scoped)
 
 /** Limits the duration of a whole attempt. */
 export const within =

@@ -26,6 +26,7 @@ import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Location, StoredError } from "@daybook/log/domain/Values"
 import { draft } from "@daybook/log/events/SessionEvents"
 import type { AppendError, EventLog, OwnerToken } from "@daybook/log/log/EventLog"
+import { scoped } from "@daybook/log/support/Closing"
 import * as Metrics from "@daybook/log/support/Metrics"
 import { spanned } from "@daybook/log/support/Spans"
 import type { Agent } from "../domain/Agent.ts"
@@ -475,7 +476,7 @@ export const runTurn = spanned(
         Effect.onExit(restore(run(turn)), (exit) => Effect.zipRight(end(turn, exit), files.after))
       )
     )
-  }, Effect.scoped)
+  }, scoped)
 )
 
 const abortedStep = (cause: Cause.Cause<ProviderFailed | Abort>): StoredError => {

@@ -11,6 +11,8 @@ import {
   type Duration,
   Effect,
   FiberId,
+  FiberRef,
+  HashMap,
   Layer,
   LayerMap,
   Option,
@@ -35,6 +37,7 @@ import {
 import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
+import { scoped } from "@daybook/log/support/Closing"
 import { withSpan } from "@daybook/log/support/Spans"
 import * as RunCoordinator from "../coordination/RunCoordinator.ts"
 import type { ShownRequest } from "../request/Recorded.ts"
@@ -235,6 +238,10 @@ const logFailure = (cause: Cause.Cause<RunError>): Effect.Effect<void> => {
   return (Cause.isDie(cause) ? Effect.logError : Effect.logWarning)("the work of a session failed", cause)
 }
 
+/** Names the session in what this fiber logs from now on. */
+const named = (sessionID: SessionID) =>
+  FiberRef.update(FiberRef.currentLogAnnotations, HashMap.set<string, unknown>("sessionID", sessionID))
+
 /** Owns a session and runs its work, until it is done or another process requests a stop. */
 const makeDrain = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Running, departure: Departure) {
   const inbox = yield* Inbox
@@ -261,8 +268,9 @@ const makeDrain = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runn
     }).pipe(
       // Before the session is given back: a process that ends meanwhile would not log it.
       Effect.tapErrorCause(logFailure),
-      Effect.scoped,
-      Effect.annotateLogs("sessionID", sessionID),
+      scoped,
+      // The fiber is the drain's own: nothing takes the annotation back, which would wait in its stack.
+      (drain) => Effect.zipRight(named(sessionID), drain),
       withSpan("SessionExecution.drain", { sessionID, force })
     )
 })

@@ -26,6 +26,7 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { type LiveDeltas, makeLiveDeltas } from "@daybook/log/log/Follow"
+import { scoped } from "@daybook/log/support/Closing"
 import * as EventLoop from "@daybook/log/support/EventLoop"
 import { untilLeft } from "./Answering.ts"
 import type { Hub, Reader } from "./Hubs.ts"
@@ -364,7 +365,7 @@ const make = Effect.gen(function* () {
       const end = (frame: Last) => stream.end(lastFrame(frame))
       if (Either.isRight(outcome)) yield* end(outcome.right)
       else if (!(outcome.left instanceof OpenStream.Lost)) yield* end(source.failed(outcome.left))
-    }).pipe(Effect.scoped)
+    }).pipe(scoped)
 
   /** Without the services, and the frames, of the application that answers requests: a stream would keep them as long as it follows. */
   const fork = Runtime.runFork(Runtime.make({ ...(yield* Effect.runtime<never>()), context: Context.empty() }))
