@@ -152,55 +152,58 @@ const requestOf = (
   return { ...request, headers: Object.fromEntries(own), body: readOnce(body) }
 }
 
-/** Sends the request. Nothing here holds its text, because the handlers live as long as the answer. */
-const dispatched = (
-  dispatcher: Dispatcher,
-  request: Request,
-  signal: AbortSignal | null | undefined
-): Promise<Answered> =>
-  new Promise((resolve, reject) => {
-    let controller: Dispatcher.DispatchController | undefined
-    const pieces = makePieces(
-      () => controller?.pause(),
-      () => controller?.resume()
-    )
-    let into: Omit<Pieces, "next"> = pieces
-    const abort = () => {
-      const reason = signal?.reason ?? new Error("the request was cancelled")
-      controller?.abort(reason)
-      reject(reason)
+/** What undici calls. It lives as long as the answer, and does not hold the request. */
+const handlerOf = (
+  signal: AbortSignal | null | undefined,
+  resolve: (answered: Answered) => void,
+  reject: (cause: unknown) => void
+): Dispatcher.DispatchHandler => {
+  let controller: Dispatcher.DispatchController | undefined
+  const pieces = makePieces(
+    () => controller?.pause(),
+    () => controller?.resume()
+  )
+  let into: Omit<Pieces, "next"> = pieces
+  const abort = () => {
+    const reason = signal?.reason ?? new Error("the request was cancelled")
+    controller?.abort(reason)
+    reject(reason)
+  }
+  signal?.addEventListener("abort", abort, { once: true })
+  const over = () => signal?.removeEventListener("abort", abort)
+  return {
+    onRequestStart: (started) => {
+      controller = started
+      if (signal?.aborted === true) abort()
+    },
+    onResponseStart: (started, status, raw) => {
+      if (status < 200) return
+      const given = headersFrom(raw)
+      // undici keeps them with the answer: a buffer for each name and value, views of the memory that the socket read into.
+      Object.assign(started, { rawHeaders: null })
+      into = unpacked(given.get("content-encoding") ?? "", pieces)
+      const cancel = async () => started.abort(new Error("the answer is not read"))
+      resolve({ ok: status < 300, status, headers: given, body: { next: pieces.next, cancel } })
+    },
+    onResponseData: (_, bytes) => into.add(bytes),
+    onResponseEnd: () => {
+      over()
+      into.end({ _tag: "End" })
+    },
+    onResponseError: (_, cause) => {
+      over()
+      reject(cause)
+      into.end({ _tag: "Broken", cause })
     }
-    signal?.addEventListener("abort", abort, { once: true })
-    const over = () => signal?.removeEventListener("abort", abort)
-    dispatcher.dispatch(request, {
-      onRequestStart: (started) => {
-        controller = started
-        if (signal?.aborted === true) abort()
-      },
-      onResponseStart: (started, status, raw) => {
-        if (status < 200) return
-        const given = headersFrom(raw)
-        into = unpacked(given.get("content-encoding") ?? "", pieces)
-        const cancel = async () => started.abort(new Error("the answer is not read"))
-        resolve({ ok: status < 300, status, headers: given, body: { next: pieces.next, cancel } })
-      },
-      onResponseData: (_, bytes) => into.add(bytes),
-      onResponseEnd: () => {
-        over()
-        into.end({ _tag: "End" })
-      },
-      onResponseError: (_, cause) => {
-        over()
-        reject(cause)
-        into.end({ _tag: "Broken", cause })
-      }
-    })
-  })
+  }
+}
 
 const sending =
   (dispatcher: Dispatcher): Send =>
   (url, { signal, ...init }) =>
-    dispatched(dispatcher, requestOf(url, init), signal)
+    new Promise((resolve, reject) => {
+      dispatcher.dispatch(requestOf(url, init), handlerOf(signal, resolve, reject))
+    })
 
 const webBody = (body: ReadableStream<Uint8Array> | null): Body => {
   const reader = body?.getReader()
