@@ -22,8 +22,13 @@ const opened = (latest: number, events: ReadonlyArray<SessionEvent>) =>
     const hub = yield* Hubs.makeHub<LogUnavailable>({
       latest: Effect.succeed(latest),
       positionOf: ({ seq }) => seq,
-      tail: () =>
-        Stream.concat(Stream.drain(Stream.fromEffect(Deferred.await(gate))), Stream.concat(chunk, Stream.fail(failed)))
+      pull: () =>
+        Hubs.pullOf(
+          Stream.concat(
+            Stream.drain(Stream.fromEffect(Deferred.await(gate))),
+            Stream.concat(chunk, Stream.fail(failed))
+          )
+        )
     })
     return { hub, open: Deferred.succeed(gate, undefined), failed }
   })

@@ -2,7 +2,7 @@
  * The event log: append-only, gap-free events per session, in one global order. This file is the contract;
  * `SqlEventLog.ts` implements it on SQLite. The log does not know turns or models. Spec: specs/log.md.
  */
-import { Context, type Effect, Schema, type Scope, type Stream, type Types } from "effect"
+import { type Chunk, Context, type Effect, Schema, type Scope, type Stream, type Types } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { EventID, MessageID, SessionID } from "../domain/Identifiers.ts"
 import { AnyNumber, ErrorCause, JsonValue } from "../domain/Json.ts"
@@ -330,6 +330,13 @@ export interface Service {
    * incarnation it started with. It ends only by failing: with `SessionNotFound` if the session is removed.
    */
   readonly tail: (options: From) => Stream.Stream<SessionEvent, ReadError>
+  /**
+   * `tail` without a stream, which takes 20 KB for as long as it follows: each run of the returned effect gives the next events, or
+   * none. The tail is closed with the scope.
+   */
+  readonly pull: (
+    options: From
+  ) => Effect.Effect<Effect.Effect<Chunk.Chunk<SessionEvent>, ReadError>, never, Scope.Scope>
   /** `tail` with one `ReplayComplete` at the seam between replay and following (TL-9). */
   readonly tailMarked: (options: From) => Stream.Stream<SessionEvent | ReplayComplete, ReadError>
   /**

@@ -9,6 +9,7 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { isPostgres, newestPosition } from "../storage/Dialect.ts"
 import { retryBusy } from "../storage/Transaction.ts"
+import { acquireRelease } from "../support/Closing.ts"
 import * as EventLoop from "../support/EventLoop.ts"
 import * as Metrics from "../support/Metrics.ts"
 import {
@@ -164,54 +165,62 @@ const untilThere = <E>(sql: SqlClient.SqlClient, next: Following<E, never>["next
     : next
 
 /**
- * Reads pages to the end, emits the seam once, then waits for the events of commits, or looks again. The tail moves when
- * the channel takes what was pulled: an interrupted pull returns the same when it runs again.
+ * Pulls what is next: pages to the end, the seam once, then the events of commits, or of another look. The tail moves in the step
+ * that returns them: an interrupted pull returns the same when it runs again.
  */
-const pullsOf = <E, Item>(tail: Tail, following: Following<E, Item>) => {
-  type Pulls = Channel.Channel<Chunk.Chunk<SessionEvent | Item>, unknown, E>
+const pullOf = <E, Item>(
+  tail: Tail,
+  following: Following<E, Item>
+): Effect.Effect<Chunk.Chunk<SessionEvent | Item>, E> => {
   let [cursor, incarnation, rows] = [following.start, following.incarnation, pageSize]
+  let [isBehind, isLive] = [true, false]
 
-  const emit = (events: Chunk.Chunk<SessionEvent | Item>, then: () => Pulls): Pulls =>
-    Channel.flatMap(Channel.write(events), then)
-
-  /** Reads the next page. `then` follows the last one. */
-  const look = (then: () => Pulls): Pulls => {
-    const next = EventLoop.sharing(
-      Effect.suspend(() => {
-        tail.look()
-        return following.next(cursor, incarnation, rows)
-      })
-    )
-    return Channel.flatMap(Channel.fromEffect(next), (page) => {
-      ;({ cursor, incarnation } = page)
-      rows = rowsAfter(page)
-      tail.moved(cursor, incarnation)
-      if (then === waits) Metrics.tailLag.unsafeUpdate(page.events.length, [])
-      return emit(Chunk.unsafeFromArray(page.events), page.hasMore ? () => look(then) : then)
+  const read = EventLoop.sharing(
+    Effect.suspend(() => {
+      tail.look()
+      return following.next(cursor, incarnation, rows)
     })
-  }
-
-  const next: Pulls = Channel.flatMap(Channel.fromEffect(tail.next), (recent) => {
-    if (recent === undefined) return look(waits)
+  )
+  const look = Effect.map(read, (page): Chunk.Chunk<SessionEvent | Item> => {
+    ;({ cursor, hasMore: isBehind, incarnation } = page)
+    rows = rowsAfter(page)
+    tail.moved(cursor, incarnation)
+    if (isLive) Metrics.tailLag.unsafeUpdate(page.events.length, [])
+    return Chunk.unsafeFromArray(page.events)
+  })
+  const wait = Effect.flatMap(tail.next, (recent) => {
+    if (recent === undefined) return look
     cursor = recent.cursor
     tail.moved(cursor, incarnation, recent.rings)
     Metrics.tailLag.unsafeUpdate(Chunk.size(recent.events), [])
-    return emit(recent.events, waits)
+    return Effect.succeed(recent.events)
   })
-  const waits = (): Pulls => next
 
-  return look(() => emit(following.seam(cursor), waits))
+  return Effect.suspend(() => {
+    if (isBehind) return look
+    if (isLive) return wait
+    isLive = true
+    return Effect.succeed(following.seam(cursor))
+  })
 }
 
-/** A tail's stream: flat channels, because each layer of them costs as much as the rest of a wake. */
+const register = <E, Item>({ incarnation, sessionID, start, tails }: Following<E, Item>): Tail => {
+  const tail = tails.follow(sessionID)
+  tail.moved(start, incarnation)
+  return tail
+}
+
+/** A tail's stream: a flat channel, because each layer of one costs as much as the rest of a wake. */
 const follow = <E, Item>(following: Following<E, Item>): Stream.Stream<SessionEvent | Item, E> =>
   Stream.suspend(() => {
     let tail: Tail | undefined
     const opened = Channel.suspend(() => {
-      const registered = following.tails.follow(following.sessionID)
-      tail = registered
-      registered.moved(following.start, following.incarnation)
-      return Channel.flatMap(Channel.fromEffect(following.check ?? Effect.void), () => pullsOf(registered, following))
+      const pull = pullOf((tail = register(following)), following)
+      const next: Channel.Channel<Chunk.Chunk<SessionEvent | Item>, unknown, E> = Channel.flatMap(
+        Channel.fromEffect(pull),
+        (events) => Channel.flatMap(Channel.write(events), () => next)
+      )
+      return Channel.flatMap(Channel.fromEffect(following.check ?? Effect.void), () => next)
     })
     return Stream.fromChannel(
       Channel.ensuring(
@@ -227,17 +236,34 @@ export const noMarker = (): Chunk.Chunk<never> => Chunk.empty()
 
 type Seam<Item> = Following<never, Item>["seam"]
 
+const following = <Item>(
+  sql: SqlClient.SqlClient,
+  tails: Tails,
+  seam: Seam<Item>,
+  { after, incarnation, sessionID }: From
+): Following<ReadError, Item> => ({
+  tails,
+  sessionID,
+  start: cursorOf(after, -1),
+  incarnation,
+  next: untilThere(sql, (after, incarnation, most) => page(sql, { sessionID, after, incarnation }, most)),
+  seam
+})
+
 export const tail =
   <Item>(sql: SqlClient.SqlClient, tails: Tails, seam: Seam<Item>) =>
-  ({ after, incarnation, sessionID }: From): Stream.Stream<SessionEvent | Item, ReadError> =>
-    follow({
-      tails,
-      sessionID,
-      start: cursorOf(after, -1),
-      incarnation,
-      next: untilThere(sql, (after, incarnation, most) => page(sql, { sessionID, after, incarnation }, most)),
-      seam
-    })
+  (from: From): Stream.Stream<SessionEvent | Item, ReadError> =>
+    follow(following(sql, tails, seam, from))
+
+/** The pull of a tail, until the scope closes. */
+export const pull = (sql: SqlClient.SqlClient, tails: Tails) => (from: From) => {
+  const followed = following(sql, tails, noMarker, from)
+  const registered = acquireRelease(
+    Effect.sync(() => register(followed)),
+    (tail) => Effect.sync(tail.close)
+  )
+  return Effect.map(registered, (tail) => pullOf(tail, followed))
+}
 
 const lastPosition = (sql: SqlClient.SqlClient) =>
   sql<{ readonly seq: number }>`SELECT ${newestPosition(sql)} AS seq`.pipe(

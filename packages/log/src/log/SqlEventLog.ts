@@ -173,13 +173,14 @@ const makeAppend = (
 }
 
 type Reads =
-  "read" | "tail" | "tailMarked" | "feed" | "readFeed" | "removals" | "placeOf" | "head" | "latest" | "tailing"
+  "read" | "tail" | "pull" | "tailMarked" | "feed" | "readFeed" | "removals" | "placeOf" | "head" | "latest" | "tailing"
 
 /** The reads, over the reading connection. */
 const makeReads = (sql: SqlClient.SqlClient, tails: Tails.Tails) =>
   EventLoop.sharingAll<Pick<typeof EventLog.Service, Reads>>({
     read: Reader.read(sql),
     tail: Reader.tail(sql, tails, Reader.noMarker),
+    pull: Reader.pull(sql, tails),
     tailMarked: Reader.tail(sql, tails, Reader.marker),
     feed: Reader.feed(sql, tails),
     readFeed: Reader.readFeed(sql),

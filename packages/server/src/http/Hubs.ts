@@ -35,11 +35,19 @@ export interface Hub<E> {
 
 export interface Followed<E> {
   readonly latest: Effect.Effect<number, E>
-  readonly tail: (after: number) => Stream.Stream<SessionEvent, E>
+  /** Gives the later events, a chunk at each run. */
+  readonly pull: (after: number) => Effect.Effect<Effect.Effect<Chunk.Chunk<SessionEvent>, E>, never, Scope.Scope>
   readonly positionOf: (event: SessionEvent) => number
 }
 
-export const makeHub = <E>({ latest, positionOf, tail }: Followed<E>): Effect.Effect<Hub<E>, E, Scope.Scope> =>
+/** A stream that ends only by failing, pulled: one that runs has a second fiber. */
+export const pullOf = <E>(stream: Stream.Stream<SessionEvent, E>) =>
+  Effect.map(
+    Stream.toPull(stream),
+    Effect.catchAll(Option.match({ onNone: () => Effect.never, onSome: (error: E) => Effect.fail(error) }))
+  )
+
+export const makeHub = <E>({ latest, positionOf, pull }: Followed<E>): Effect.Effect<Hub<E>, E, Scope.Scope> =>
   Effect.gen(function* () {
     /** The readers, and where each was attached: the tail may still be before that. */
     const readers = new Map<Reader<E>, number>()
@@ -59,14 +67,13 @@ export const makeHub = <E>({ latest, positionOf, tail }: Followed<E>): Effect.Ef
       for (const reader of readers.keys()) reader.fail(error)
       readers.clear()
     }
-    // Pulled: a stream that runs has a second fiber. A tail ends only by failing.
-    const next = yield* Stream.toPull(tail(position))
-    const giving: Effect.Effect<never, Option.Option<E>> = Effect.flatMap(next, (chunk) => {
+    const next = yield* pull(position)
+    const giving: Effect.Effect<never, E> = Effect.flatMap(next, (chunk) => {
       give(chunk)
       return giving
     })
     yield* giving.pipe(
-      Effect.catchAll(Option.match({ onNone: () => Effect.void, onSome: (error) => Effect.sync(() => fail(error)) })),
+      Effect.catchAll((error) => Effect.sync(() => fail(error))),
       Effect.forkScoped
     )
     return {
@@ -118,13 +125,17 @@ const makeHubs = Effect.gen(function* () {
     lookup: ({ incarnation, sessionID }: Key) =>
       makeHub<ReadError>({
         latest: Effect.map(log.head(sessionID), ({ seq }) => seq),
-        tail: (after) => log.tail({ sessionID, incarnation, after }),
+        pull: (after) => log.pull({ sessionID, incarnation, after }),
         positionOf: ({ seq }) => seq
       })
   })
   const feeds = yield* RcMap.make({
     lookup: (_key: "feed") =>
-      makeHub<FeedError>({ latest, tail: (after) => log.feed({ after }), positionOf: ({ position }) => position })
+      makeHub<FeedError>({
+        latest,
+        pull: (after) => pullOf(log.feed({ after })),
+        positionOf: ({ position }) => position
+      })
   })
   return Hubs.of({
     session: ({ incarnation, sessionID }) => RcMap.get(sessions, new Key({ incarnation, sessionID })),
