@@ -223,3 +223,27 @@ for (const [store, layer] of Object.entries(stores)) {
     )
   })
 }
+
+it.scoped(
+  "LG-98: each run of a pull gives the next events, an interrupted run loses none, and the tail leaves with its scope",
+  () =>
+    Effect.gen(function* () {
+      const log = yield* EventLog
+      const id = session()
+      yield* begin(id)
+      const scope = yield* Scope.make()
+      const pull = yield* Scope.extend(log.pull({ sessionID: id }), scope)
+      const nextSeqs = Effect.repeat(pull, { until: Chunk.isNonEmpty }).pipe(
+        Effect.map((events) => Array.from(events, ({ seq }) => seq))
+      )
+      assert.deepStrictEqual(yield* nextSeqs, [0])
+      const waiting = yield* Effect.fork(nextSeqs)
+      yield* settled
+      yield* Fiber.interrupt(waiting)
+      const [stored] = yield* log.append(id, [renamed("later")])
+      assert.deepStrictEqual(yield* nextSeqs, [stored.seq])
+      assert.deepStrictEqual(yield* log.tailing(id), [stored.seq])
+      yield* Scope.close(scope, Exit.void)
+      assert.deepStrictEqual(yield* log.tailing(id), [])
+    }).pipe(Effect.provide(memoryLog))
+)
