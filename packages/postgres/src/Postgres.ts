@@ -25,7 +25,7 @@ export interface Settings {
   readonly url: string | Redacted.Redacted
   /** The schema of Daybook's tables. Default: `daybook`. */
   readonly schema?: string
-  /** False refuses a schema that does not exist. Default: it is made. */
+  /** False refuses a schema that does not exist or is empty, with the reason `not-found`. Default: it is made. */
   readonly make?: boolean
   /** Connections of the pool, besides one for appends and one that listens. Default: 10. */
   readonly connections?: number
@@ -112,7 +112,10 @@ const migrate = (sql: SqlClient.SqlClient, { schema, url }: Connections.Settings
         "SELECT to_regnamespace($1) IS NOT NULL AS schema, to_regclass($1 || '.migration') IS NOT NULL AS migration",
         [schema]
       )
-      if (found?.schema !== 1 && !make) return yield* refuse(url, "cannot-open", `it has no schema ${schema}`)
+      if (found?.migration !== 1 && !make) {
+        const lacking = found?.schema === 1 ? `its schema ${schema} has no tables of Daybook` : `it has no schema ${schema}`
+        return yield* refuse(url, "not-found", lacking)
+      }
       if (found?.schema !== 1) yield* sql.unsafe(`CREATE SCHEMA ${schema}`)
       if (found?.migration !== 1) {
         yield* sql.unsafe(`CREATE TABLE migration (

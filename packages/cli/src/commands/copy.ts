@@ -31,7 +31,7 @@ const run = Effect.fn("Command.copy")(function* (from: string, to: string, json:
     return json ? writeJson(found) : Effect.void
   }
   const sides = [
-    yield* Layer.build(PlaceStore.layer(source, false)),
+    yield* Layer.build(PlaceStore.layer(source)),
     yield* Layer.build(PlaceStore.layer(target))
   ] as const
   yield* Stream.runForEach(Copy.copy(...sides), tell)
