@@ -279,8 +279,8 @@ const forgetRemoved = Layer.scopedDiscard(
 )
 
 /** Refuses options that the place of the log does not know. */
-const known = ({ database, projectors, retention }: AnyOptions): Layer.Layer<never, Database.DatabaseError> => {
-  const asked = { projectors: projectors !== undefined, "retention.maxSize": retention?.maxSize !== undefined }
+const known = ({ database, projectors }: AnyOptions): Layer.Layer<never, Database.DatabaseError> => {
+  const asked = { projectors: projectors !== undefined }
   const missing = database?.lacks.find((name) => asked[name])
   if (database === undefined || missing === undefined) return Layer.empty
   const details = `the option \`${missing}\` is not supported on this database yet: leave it out, or use a file`

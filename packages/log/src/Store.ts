@@ -46,7 +46,7 @@ export interface Elsewhere {
   readonly name: string
   readonly layer: Layer.Layer<Services, Database.DatabaseError | LogUnavailable>
   /** What the runtime must not be asked for there. */
-  readonly lacks: ReadonlyArray<"projectors" | "retention.maxSize">
+  readonly lacks: ReadonlyArray<"projectors">
 }
 
 /** `EventLog` and these services over the database in the context. */

@@ -179,5 +179,5 @@ export const layer = (settings: Settings): Layer.Layer<Services, DatabaseError |
 export const config = (settings: Settings): Elsewhere => ({
   name: nameOf(secretOf(settings)),
   layer: layer(settings),
-  lacks: ["projectors", "retention.maxSize"]
+  lacks: ["projectors"]
 })

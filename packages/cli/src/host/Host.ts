@@ -14,6 +14,7 @@ import * as Snapshots from "@daybook/core/snapshot/Snapshots"
 import * as Daybook from "@daybook/embedded/Daybook"
 import type { SessionOwner } from "@daybook/log/coordination/SessionOwner"
 import type { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
+import type { ReadSql } from "@daybook/log/storage/Database"
 import type { Identifiers } from "@daybook/log/domain/Identifiers"
 import type { EventLog } from "@daybook/log/log/EventLog"
 import type { Inbox } from "@daybook/log/store/Inbox"
@@ -54,6 +55,7 @@ type Services =
   | Inbox
   | NodeStore
   | ConsumerStore
+  | ReadSql
   | Templates
 
 type OpenFailure = ConfigError.ConfigError | Layer.Layer.Error<ReturnType<typeof Daybook.layer>>
