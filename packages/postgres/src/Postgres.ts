@@ -12,6 +12,7 @@ import { anotherBuild, DatabaseError, ReadSql } from "@daybook/log/storage/Datab
 import { IndexFile, temporaryIndex } from "@daybook/log/storage/SearchFile"
 import { immediately, reasonOf } from "@daybook/log/storage/Transaction"
 import type { LogUnavailable } from "@daybook/log/log/EventLog"
+import type { Options } from "@daybook/log/log/SqlEventLog"
 import { type Elsewhere, layerStore, type Services } from "@daybook/log/Store"
 import { Context, Effect, Layer, Predicate, Redacted } from "effect"
 import * as Connections from "./Connections.ts"
@@ -113,7 +114,8 @@ const migrate = (sql: SqlClient.SqlClient, { schema, url }: Connections.Settings
         [schema]
       )
       if (found?.migration !== 1 && !make) {
-        const lacking = found?.schema === 1 ? `its schema ${schema} has no tables of Daybook` : `it has no schema ${schema}`
+        const lacking =
+          found?.schema === 1 ? `its schema ${schema} has no tables of Daybook` : `it has no schema ${schema}`
         return yield* refuse(url, "not-found", lacking)
       }
       if (found?.schema !== 1) yield* sql.unsafe(`CREATE SCHEMA ${schema}`)
@@ -155,11 +157,14 @@ export const layerConnections = (settings: Settings) =>
 export const layerLog = PgEventLog.layer
 
 /** `EventLog` and the stores beside it, over the connections in the context. */
-export const layerSql = Layer.provideMerge(layerStore, layerLog)
+export const layerSql = (options: Options = {}) => Layer.provideMerge(layerStore, layerLog(options))
 
 /** The log, its stores and the connections. */
-export const layer = (settings: Settings): Layer.Layer<Services, DatabaseError | LogUnavailable> =>
-  Layer.provideMerge(layerSql, layerConnections(settings))
+export const layer = (
+  settings: Settings,
+  options: Options = {}
+): Layer.Layer<Services, DatabaseError | LogUnavailable> =>
+  Layer.provideMerge(layerSql(options), layerConnections(settings))
 
 /**
  * A database for the runtime.
@@ -178,6 +183,5 @@ export const layer = (settings: Settings): Layer.Layer<Services, DatabaseError |
  */
 export const config = (settings: Settings): Elsewhere => ({
   name: nameOf(secretOf(settings)),
-  layer: layer(settings),
-  lacks: ["projectors"]
+  layer: (options) => layer(settings, options)
 })

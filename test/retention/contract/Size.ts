@@ -11,8 +11,7 @@ import type { LogLayer } from "../../support/Database.ts"
 import { session } from "../../support/Logs.ts"
 import { begun } from "../../support/Pruning.ts"
 
-const firstOf = (id: SessionID) =>
-  Effect.flatMap(EventLog, (log) => Effect.exit(log.read({ sessionID: id, limit: 1 })))
+const firstOf = (id: SessionID) => Effect.flatMap(EventLog, (log) => Effect.exit(log.read({ sessionID: id, limit: 1 })))
 
 export const fittingSize = (layer: LogLayer) => {
   it.scopedLive(

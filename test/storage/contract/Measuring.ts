@@ -92,7 +92,12 @@ export const measuring = (place: Effect.Effect<Measured, never, Scope.Scope>) =>
           const rows = yield* sql<{ readonly n: number; readonly bytes: number | null }>`
             SELECT count(*) AS n, sum(${sql.literal(isPostgres(sql) ? "octet_length(data::text)" : "octet_length(data)")})
             AS bytes FROM event WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${one})`
-          assert.deepInclude(found, { sessions: 1, events: rows[0]?.n, bytes: rows[0]?.bytes ?? 0, sampled: false })
+          assert.deepInclude(found, {
+            sessions: 1,
+            events: rows[0]?.n ?? 0,
+            bytes: rows[0]?.bytes ?? 0,
+            sampled: false
+          })
           assert.isUndefined(found.tables)
           assert.isAtMost(found.largest.length, 1)
           const refused = yield* Effect.flip(stats({ sessionID: session() }))

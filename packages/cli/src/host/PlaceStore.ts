@@ -21,7 +21,7 @@ export const elsewhere = (place: ServerPlace): Effect.Effect<Store.Elsewhere> =>
 export const layer = (place: Place) =>
   place._tag === "File"
     ? Store.layer({ filename: place.path })
-    : Layer.unwrapEffect(Effect.map(elsewhere(place), ({ layer }) => layer))
+    : Layer.unwrapEffect(Effect.map(elsewhere(place), ({ layer }) => layer()))
 
 /** As `layer`, for a process that only reads. */
 export const layerReading = (place: Place) =>

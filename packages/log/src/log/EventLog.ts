@@ -69,7 +69,6 @@ export class LogUnavailable extends Schema.TaggedError<LogUnavailable>("@daybook
       "io",
       "closed",
       "away",
-      "not-supported",
       "unknown"
     ),
     cause: ErrorCause

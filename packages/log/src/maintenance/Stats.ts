@@ -357,7 +357,10 @@ const measureThere = Effect.fnUntraced(function* (sql: Sql, options: ServerStats
     contentBytes: yield* countThere(sql, session === undefined ? content : `${content} WHERE session = ${session}`),
     types: types.map(({ key, ...sum }) => ({ type: names.types.get(key) ?? "unknown", ...sum })),
     days,
-    largest: largest.map(({ key, ...sum }) => ({ ...(names.sessions.get(key) ?? { sessionID: "", title: null }), ...sum })),
+    largest: largest.map(({ key, ...sum }) => ({
+      ...(names.sessions.get(key) ?? { sessionID: "", title: null }),
+      ...sum
+    })),
     sampled: events.weight > 1,
     ...(session === undefined ? { tables } : {})
   } satisfies Stats

@@ -38,9 +38,7 @@ const sumOf = (found: ReadonlyArray<{ readonly bytes: number }>): number =>
 
 /** The size of the database: the file, or PostgreSQL's tables with their indexes. */
 export const sizeOf = (sql: SqlClient.SqlClient): Effect.Effect<number, SqlError.SqlError> =>
-  isPostgres(sql)
-    ? Effect.map(tables(sql), sumOf)
-    : Effect.map(measure(sql), ({ pageSize, pages }) => pages * pageSize)
+  isPostgres(sql) ? Effect.map(tables(sql), sumOf) : Effect.map(measure(sql), ({ pageSize, pages }) => pages * pageSize)
 
 /** Rows, and the bytes of their long columns as they are stored. */
 interface Stored {
