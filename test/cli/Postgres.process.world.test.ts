@@ -293,7 +293,7 @@ describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
   )
 
   it.scopedLive(
-    "CL-802: backup and restore are refused with the commands of PostgreSQL that do it, and these work",
+    "CL-802, PG-21: backup and restore are refused with the commands of PostgreSQL that do it, and these work",
     () =>
       Effect.gen(function* () {
         const [here, database] = [yield* place, yield* address]

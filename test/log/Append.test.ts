@@ -269,7 +269,7 @@ it.scoped("LG-6: further projectors run in their order, after the core's, in the
 
 projectorContract((options) => logAt(":memory:", options))
 
-it.scoped("LG-6: a projector that waits for something else than statements is a defect, and stores nothing", () =>
+it.scoped("LG-99: a projector that waits for something else than statements is a defect, and stores nothing", () =>
   Effect.gen(function* () {
     const log = yield* EventLog
     const exit = yield* Effect.exit(log.append(session("p"), [created]))

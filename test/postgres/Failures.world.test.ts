@@ -223,4 +223,28 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
       assert.strictEqual((yield* store.get(id)).title, "a\uFFFDb")
     })
   )
+
+  it.scopedLive("PG-24: with `make: false` a schema without tables of Daybook is refused, and nothing is made", () =>
+    Effect.gen(function* () {
+      const settings = { ...(yield* freshSchema), make: false }
+      const address = addressOf(settings)
+      const refused = Effect.flip(Effect.scoped(node(settings)))
+      const lacking = { _tag: "DatabaseError", reason: "not-found" }
+      assert.deepInclude(yield* refused, { ...lacking, details: `it has no schema ${settings.schema}` })
+      const schemas = query(address, `SELECT 1 FROM pg_namespace WHERE nspname = '${settings.schema}'`)
+      assert.deepStrictEqual(yield* schemas, [])
+      yield* query(address, `CREATE SCHEMA ${settings.schema}`)
+      assert.deepInclude(yield* refused, {
+        ...lacking,
+        details: `its schema ${settings.schema} has no tables of Daybook`
+      })
+      const tables = query(
+        address,
+        `SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace('${settings.schema}')`
+      )
+      assert.deepStrictEqual(yield* tables, [])
+      yield* Effect.scoped(node({ ...settings, make: true }))
+      yield* node(settings)
+    })
+  )
 })

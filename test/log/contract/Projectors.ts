@@ -1,4 +1,4 @@
-/** Read models of an application, written in each append's transaction, for each place of a log. Spec: LG-6, LG-47. */
+/** Read models of an application, written in each append's transaction, for each place of a log. Spec: LG-99 in specs/log.md, PG-19. */
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Effect, Exit, type Layer } from "effect"
@@ -43,7 +43,7 @@ const titlesOf = (id: SessionID) =>
 export const projectorContract = <R, E>(
   log: (options: Options) => Layer.Layer<EventLog | SqlClient.SqlClient | R, E>
 ): void => {
-  it.scoped("LG-6: a projector's statements are part of the append's transaction, and so are its savepoints", () =>
+  it.scoped("LG-99, PG-19: a projector's statements are part of the append's transaction, and so are its savepoints", () =>
     Effect.gen(function* () {
       yield* makeTable
       const [log, id] = [yield* EventLog, session()]
@@ -58,7 +58,7 @@ export const projectorContract = <R, E>(
   )
 
   it.scoped(
-    "LG-6, LG-21: of appends that wait together those fail that a projector refuses, and the others are stored",
+    "LG-99, LG-21: of appends that wait together those fail that a projector refuses, and the others are stored",
     () =>
       Effect.gen(function* () {
         yield* makeTable
@@ -85,7 +85,7 @@ export const projectorContract = <R, E>(
       }).pipe(Effect.provide(log({ projectors: [titles] })))
   )
 
-  it.scoped("LG-6: replayed events reach the projectors too", () =>
+  it.scoped("LG-99: replayed events reach the projectors too", () =>
     Effect.gen(function* () {
       yield* makeTable
       const [log, id] = [yield* EventLog, session()]
