@@ -229,7 +229,7 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
       const settings = { ...(yield* freshSchema), make: false }
       const address = addressOf(settings)
       const refused = Effect.flip(Effect.scoped(node(settings)))
-      const lacking = { _tag: "DatabaseError", reason: "not-found" }
+      const lacking = { _tag: "DatabaseError", reason: "not-found" } as const
       assert.deepInclude(yield* refused, { ...lacking, details: `it has no schema ${settings.schema}` })
       const schemas = query(address, `SELECT 1 FROM pg_namespace WHERE nspname = '${settings.schema}'`)
       assert.deepStrictEqual(yield* schemas, [])
@@ -238,10 +238,7 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
         ...lacking,
         details: `its schema ${settings.schema} has no tables of Daybook`
       })
-      const tables = query(
-        address,
-        `SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace('${settings.schema}')`
-      )
+      const tables = query(address, `SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace('${settings.schema}')`)
       assert.deepStrictEqual(yield* tables, [])
       yield* Effect.scoped(node({ ...settings, make: true }))
       yield* node(settings)

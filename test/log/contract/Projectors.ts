@@ -43,18 +43,20 @@ const titlesOf = (id: SessionID) =>
 export const projectorContract = <R, E>(
   log: (options: Options) => Layer.Layer<EventLog | SqlClient.SqlClient | R, E>
 ): void => {
-  it.scoped("LG-99, PG-19: a projector's statements are part of the append's transaction, and so are its savepoints", () =>
-    Effect.gen(function* () {
-      yield* makeTable
-      const [log, id] = [yield* EventLog, session()]
-      yield* log.append(id, [created, renamed("yes"), renamed("undone")])
-      const refused = yield* Effect.flip(log.append(id, [renamed("late"), renamed("no")]))
-      assert.deepInclude(refused, { _tag: "EventRefused", table: "titles", details: "no" })
-      const twice = yield* Effect.flip(log.append(id, [renamed("other"), renamed("yes")]))
-      assert.deepInclude(twice, { _tag: "EventRefused", table: "titles" })
-      assert.deepStrictEqual(yield* titlesOf(id), ["undone", "yes"])
-      assert.strictEqual(yield* log.latest(id), 2)
-    }).pipe(Effect.provide(log({ projectors: [titles] })))
+  it.scoped(
+    "LG-99, PG-19: a projector's statements are part of the append's transaction, and so are its savepoints",
+    () =>
+      Effect.gen(function* () {
+        yield* makeTable
+        const [log, id] = [yield* EventLog, session()]
+        yield* log.append(id, [created, renamed("yes"), renamed("undone")])
+        const refused = yield* Effect.flip(log.append(id, [renamed("late"), renamed("no")]))
+        assert.deepInclude(refused, { _tag: "EventRefused", table: "titles", details: "no" })
+        const twice = yield* Effect.flip(log.append(id, [renamed("other"), renamed("yes")]))
+        assert.deepInclude(twice, { _tag: "EventRefused", table: "titles" })
+        assert.deepStrictEqual(yield* titlesOf(id), ["undone", "yes"])
+        assert.strictEqual(yield* log.latest(id), 2)
+      }).pipe(Effect.provide(log({ projectors: [titles] })))
   )
 
   it.scoped(

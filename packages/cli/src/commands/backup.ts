@@ -75,7 +75,7 @@ const putBack = Effect.fn("Command.restore")(
   Effect.mapError((error) => (error._tag === "BackupFailed" ? missing(error) : error))
 )
 
-/** For a program of PostgreSQL. `USER` stands for the user, as no output has the address's own. */
+/** The address for a program of PostgreSQL, with `USER` in place of the user: no output names a user. */
 const addressOf = ({ name }: DatabasePath.ServerPlace): string =>
   name.replace(/^postgres:\/\//, "postgres://USER@").replace(/\?.*/, "")
 

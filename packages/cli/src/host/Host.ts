@@ -14,7 +14,6 @@ import * as Snapshots from "@daybook/core/snapshot/Snapshots"
 import * as Daybook from "@daybook/embedded/Daybook"
 import type { SessionOwner } from "@daybook/log/coordination/SessionOwner"
 import type { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
-import type { ReadSql } from "@daybook/log/storage/Database"
 import type { Identifiers } from "@daybook/log/domain/Identifiers"
 import type { EventLog } from "@daybook/log/log/EventLog"
 import type { Inbox } from "@daybook/log/store/Inbox"
@@ -29,6 +28,7 @@ import type { Place } from "../config/DatabasePath.ts"
 import * as ModelList from "./ModelList.ts"
 import * as PlaceStore from "./PlaceStore.ts"
 import { ownFiles } from "./ShellHostPlace.ts"
+import type { MeasuredStore } from "./StatsMeasure.ts"
 import type { UsageError } from "../support/Errors.ts"
 import { dataFolder, neutralPath, rootPath } from "../support/Paths.ts"
 import * as PermissionPrompt from "../terminal/PermissionPrompt.ts"
@@ -55,7 +55,7 @@ type Services =
   | Inbox
   | NodeStore
   | ConsumerStore
-  | ReadSql
+  | MeasuredStore
   | Templates
 
 type OpenFailure = ConfigError.ConfigError | Layer.Layer.Error<ReturnType<typeof Daybook.layer>>

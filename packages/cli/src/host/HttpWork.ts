@@ -9,14 +9,11 @@ import { join } from "node:path"
 import { Context, Effect, Either, Layer, Schema, Stream } from "effect"
 import { ShellsUnavailable } from "@daybook/api/wire/Access"
 import * as Inspector from "@daybook/inspector/Inspector"
-import type { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import { LogUnavailable } from "@daybook/log/log/EventLog"
 import { Search } from "@daybook/log/search/Search"
 import * as SqlSearch from "@daybook/log/search/SqlSearch"
 import * as HttpServing from "@daybook/server/http/HttpServing"
-import type { ReadSql } from "@daybook/log/storage/Database"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
-import type { SessionStore } from "@daybook/log/store/SessionStore"
 import { Catalog } from "@daybook/models"
 import type { Asks } from "@daybook/server"
 import type { Machine } from "@daybook/server/http/ServerHandlers"
@@ -29,6 +26,7 @@ import { dataFolder } from "../support/Paths.ts"
 import * as ModelList from "./ModelList.ts"
 import * as Nodes from "./Nodes.ts"
 import * as PlaceStore from "./PlaceStore.ts"
+import type { MeasuredStore } from "./StatsMeasure.ts"
 import * as WholeFile from "./WholeFile.ts"
 
 const path = Effect.sync(() => join(dataFolder(process.env, homedir()), "http-token"))
@@ -141,7 +139,7 @@ const searchOf = (place: Place) =>
 /** Measures a file over a connection of its own, and PostgreSQL over the server's. */
 const statsOf = (place: Place) =>
   Effect.map(
-    Effect.context<ConsumerStore | ReadSql | SessionStore>(),
+    Effect.context<MeasuredStore>(),
     (context): Machine["stats"] =>
       ({ exact, sessionID }) =>
         Effect.flatMap(

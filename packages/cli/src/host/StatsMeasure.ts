@@ -75,6 +75,9 @@ const reported = Effect.fnUntraced(function* (measured: Stats, path: string, { s
 export const measureServer = (path: string, what: MeasureRequest) =>
   Effect.flatMap(serverStats(what), (measured) => reported(measured, path, what))
 
+/** What it measures. */
+export type MeasuredStore = Effect.Effect.Context<ReturnType<typeof measureServer>>
+
 export const measure = Effect.fn("StatsMeasure.measure")(function* (place: Place, what: MeasureRequest) {
   const { path } = place
   if (place._tag === "Postgres") return yield* Effect.provide(measureServer(path, what), PlaceStore.layerReading(place))
