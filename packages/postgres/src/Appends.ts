@@ -4,6 +4,7 @@
  * request does not affect the others. The queue is the log's `Writer.ts`. Spec: PG-3..PG-8 in specs/postgres.md, LG-1..LG-6,
  * LG-21, LG-22 in specs/log.md.
  */
+import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import type { EventID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
@@ -15,14 +16,20 @@ import { incarnationOf } from "@daybook/log/log/Heads"
 import * as SqlHook from "@daybook/log/log/SqlHook"
 import { reasonOf } from "@daybook/log/storage/Transaction"
 import { numbered } from "@daybook/log/storage/Dialect"
-import { Array as Arr, Clock, Effect, Exit, Option, Schedule } from "effect"
-import { type Answer, type Line, patience, pauses, type Sent } from "./Connections.ts"
+import { Array as Arr, Cause, Clock, Effect, Exit, Option, Schedule } from "effect"
+import { type Answer, connectionOf, type Line, patience, pauses, type Sent } from "./Connections.ts"
 import * as Events from "./Events.ts"
 import { type HeadRow, type Numbers } from "./Events.ts"
 import { writes } from "./Tables.ts"
 
+/** What runs beside the log's own statements, and the client whose statements it writes. */
+export interface Projecting {
+  readonly projectors: ReadonlyArray<LogAppends.Projector>
+  readonly sql: SqlClient.SqlClient
+}
+
 /** Where appends are written. */
-export interface Target {
+export interface Target extends Projecting {
   readonly line: Line
   readonly idAt: (created: number, position: number) => EventID
   readonly types: Events.Types
@@ -197,22 +204,38 @@ const checkAll = (all: ReadonlyArray<Checked>, answers: ReadonlyArray<Answer>): 
   }
 }
 
-const written = (transaction: Transaction, { events, heads, numbers }: Placed): void => {
+/** Runs the projectors in order, on the connection of the transaction. Throws what the first failure says. */
+const runProjectors = async ({ line, projectors, sql }: Target, events: ReadonlyArray<SessionEvent>): Promise<void> => {
+  for (const projector of projectors) {
+    const exit = await Effect.runPromiseExit(LogAppends.projecting(projector, sql, connectionOf(line), events))
+    if (Exit.isFailure(exit)) throw Cause.squash(exit.cause)
+  }
+}
+
+/** Checks the answers of the statements that wrote placed events, and runs the projectors. */
+const complete = async (
+  target: Target,
+  transaction: Transaction,
+  { events, heads, numbers }: Placed,
+  all: ReadonlyArray<Checked>,
+  answers: ReadonlyArray<Answer>
+): Promise<void> => {
+  checkAll(all, answers)
+  await runProjectors(target, events)
   transaction.state = { numbers, heads }
   for (const { sessionID } of events) transaction.sessions.add(sessionID)
 }
 
 /**
- * Writes all requests, in order, then checks hooks. A request with a stale `expectedSeq` or a stale owner gets its error
- * and writes nothing. Throws what refuses any of the others, and what fails.
+ * Writes all requests, in order, checks hooks, then runs projectors. A request with a stale `expectedSeq` or a stale owner
+ * gets its error and writes nothing. Throws what refuses any of the others, and what fails.
  */
 const writeAll = async (target: Target, transaction: Transaction, requests: Requests) => {
   const placed = place(target, transaction.state, requests)
   await target.types.learn(target.line, placed.rows)
   const all = writesOf(target, transaction.state.numbers, requests, placed)
   if (all.length === 0) return placed.answers
-  checkAll(all, await target.line.send(all.map(({ sent }) => sent)))
-  written(transaction, placed)
+  await complete(target, transaction, placed, all, await target.line.send(all.map(({ sent }) => sent)))
   return placed.answers
 }
 
@@ -330,9 +353,8 @@ const beginAhead = async (target: Target, { heads, numbers }: State, requests: R
   const found = Events.headsOf(foundHeads)
   const isSame = [...heads].every(([id, head]) => Events.isSame(found.get(id), head))
   if (!isSame) throw new Error("the heads are others than supposed")
-  checkAll(all, answers)
   const transaction: Transaction = { state: { numbers, heads }, sessions: new Set() }
-  written(transaction, placed)
+  await complete(target, transaction, placed, all, answers)
   return transaction
 }
 

@@ -12,6 +12,7 @@ import { anotherBuild, DatabaseError, ReadSql } from "@daybook/log/storage/Datab
 import { IndexFile, temporaryIndex } from "@daybook/log/storage/SearchFile"
 import { immediately, reasonOf } from "@daybook/log/storage/Transaction"
 import type { LogUnavailable } from "@daybook/log/log/EventLog"
+import type { Options } from "@daybook/log/log/SqlEventLog"
 import { type Elsewhere, layerStore, type Services } from "@daybook/log/Store"
 import { Context, Effect, Layer, Predicate, Redacted } from "effect"
 import * as Connections from "./Connections.ts"
@@ -25,7 +26,7 @@ export interface Settings {
   readonly url: string | Redacted.Redacted
   /** The schema of Daybook's tables. Default: `daybook`. */
   readonly schema?: string
-  /** False refuses a schema that does not exist. Default: it is made. */
+  /** False refuses a schema that does not exist or is empty, with the reason `not-found`. Default: it is made. */
   readonly make?: boolean
   /** Connections of the pool, besides one for appends and one that listens. Default: 10. */
   readonly connections?: number
@@ -112,7 +113,11 @@ const migrate = (sql: SqlClient.SqlClient, { schema, url }: Connections.Settings
         "SELECT to_regnamespace($1) IS NOT NULL AS schema, to_regclass($1 || '.migration') IS NOT NULL AS migration",
         [schema]
       )
-      if (found?.schema !== 1 && !make) return yield* refuse(url, "cannot-open", `it has no schema ${schema}`)
+      if (found?.migration !== 1 && !make) {
+        const lacking =
+          found?.schema === 1 ? `its schema ${schema} has no tables of Daybook` : `it has no schema ${schema}`
+        return yield* refuse(url, "not-found", lacking)
+      }
       if (found?.schema !== 1) yield* sql.unsafe(`CREATE SCHEMA ${schema}`)
       if (found?.migration !== 1) {
         yield* sql.unsafe(`CREATE TABLE migration (
@@ -152,11 +157,14 @@ export const layerConnections = (settings: Settings) =>
 export const layerLog = PgEventLog.layer
 
 /** `EventLog` and the stores beside it, over the connections in the context. */
-export const layerSql = Layer.provideMerge(layerStore, layerLog)
+export const layerSql = (options: Options = {}) => Layer.provideMerge(layerStore, layerLog(options))
 
 /** The log, its stores and the connections. */
-export const layer = (settings: Settings): Layer.Layer<Services, DatabaseError | LogUnavailable> =>
-  Layer.provideMerge(layerSql, layerConnections(settings))
+export const layer = (
+  settings: Settings,
+  options: Options = {}
+): Layer.Layer<Services, DatabaseError | LogUnavailable> =>
+  Layer.provideMerge(layerSql(options), layerConnections(settings))
 
 /**
  * A database for the runtime.
@@ -175,6 +183,5 @@ export const layer = (settings: Settings): Layer.Layer<Services, DatabaseError |
  */
 export const config = (settings: Settings): Elsewhere => ({
   name: nameOf(secretOf(settings)),
-  layer: layer(settings),
-  lacks: ["projectors", "retention.maxSize"]
+  layer: (options) => layer(settings, options)
 })

@@ -329,9 +329,9 @@ const answerFields: Readonly<Record<string, string>> = {
   marks: "The start and the end of each match in the snippet, in UTF-16 units.",
   score: "Grows with relevance, and for later texts.",
 
-  fileBytes: "Bytes of the database's file.",
-  walBytes: "Bytes of its write-ahead log.",
-  freeBytes: "Bytes of pages that hold nothing.",
+  fileBytes: "Bytes of the database's file; on PostgreSQL of its tables with their indexes.",
+  walBytes: "Bytes of its write-ahead log; absent on PostgreSQL.",
+  freeBytes: "Bytes of them that hold nothing; on PostgreSQL an estimate, and absent for one session.",
   "StatsReport.sessions": "How many sessions there are.",
   events: "How many events there are.",
   bytes: "The bytes of their payloads.",

@@ -17,7 +17,7 @@ import * as PlaceStore from "../host/PlaceStore.ts"
 import { failureOf } from "../render/Failure.ts"
 import { oneLine } from "../render/Plain.ts"
 import { many, sizeText, thousands } from "../support/Amounts.ts"
-import { ImportIncomplete, NotFound } from "../support/Errors.ts"
+import { ImportIncomplete, isMissing, NotFound } from "../support/Errors.ts"
 import * as Garbage from "../support/Garbage.ts"
 import * as Signal from "../support/Signal.ts"
 import { Output, writeJson } from "../terminal/Output.ts"
@@ -244,17 +244,16 @@ const run = (request: Request) =>
   request.paths.length === 0
     ? list(request.json)
     : Effect.gen(function* () {
-        const place = request.dryRun ? yield* existingOr(":memory:") : yield* DatabasePath.writable
-        yield* Signal.stopping("stopped; import the same logs again to continue")(importAll(request)).pipe(
-          Effect.provide(Layer.merge(PlaceStore.layer(place), NodeFileSystem.layer))
-        )
+        const importing = (to: DatabasePath.Place) =>
+          Signal.stopping("stopped; import the same logs again to continue")(importAll(request)).pipe(
+            Effect.provide(Layer.merge(PlaceStore.layer(to), NodeFileSystem.layer))
+          )
+        if (!request.dryRun) return yield* importing(yield* DatabasePath.writable)
+        // A rehearsal creates no database.
+        const inMemory = DatabasePath.fileAt(":memory:")
+        const place = (yield* DatabasePath.exists) ? yield* DatabasePath.place : inMemory
+        yield* Effect.catchIf(importing(place), isMissing, () => importing(inMemory))
       })
-
-/** A rehearsal creates no database. */
-const existingOr = (otherwise: string) =>
-  Effect.flatMap(DatabasePath.exists, (exists) =>
-    exists ? DatabasePath.place : Effect.succeed(DatabasePath.fileAt(otherwise))
-  )
 
 const dialects = ["auto", "xcsh", "pi", "thread", "claude-code", "codex"] as const
 

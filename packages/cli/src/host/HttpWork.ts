@@ -26,6 +26,7 @@ import { dataFolder } from "../support/Paths.ts"
 import * as ModelList from "./ModelList.ts"
 import * as Nodes from "./Nodes.ts"
 import * as PlaceStore from "./PlaceStore.ts"
+import type { MeasuredStore } from "./StatsMeasure.ts"
 import * as WholeFile from "./WholeFile.ts"
 
 const path = Effect.sync(() => join(dataFolder(process.env, homedir()), "http-token"))
@@ -130,27 +131,30 @@ const textOf = (path: string) =>
     catch: (cause) => new FileProblem({ message: `${oneLine(path, 400)}: it cannot be read (${String(cause)})` })
   })
 
-/** The file that a second connection can read: none of a database in memory, or of PostgreSQL. */
-const fileOf = (place: Place): string | undefined =>
-  place._tag === "File" && place.path !== ":memory:" ? place.path : undefined
-
 const searchOf = (place: Place) =>
   place.path === ":memory:"
     ? Effect.succeed(undefined)
     : Effect.map(Layer.build(Layer.provide(SqlSearch.layer, PlaceStore.layerSearching(place))), Context.get(Search))
 
-const statsOf =
-  (database: string): Machine["stats"] =>
-  ({ exact, sessionID }) =>
-    Effect.flatMap(
-      Effect.promise(() => import("./StatsMeasure.ts")),
-      ({ measure }) => measure({ database, sessionID, exact })
-    ).pipe(
-      Effect.catchIf(
-        (error) => error._tag !== "SessionNotFound" && error._tag !== "LogUnavailable",
-        (cause) => new LogUnavailable({ operation: "measure the database", reason: "unknown", cause })
-      )
-    )
+/** Measures a file over a connection of its own, and PostgreSQL over the server's. */
+const statsOf = (place: Place) =>
+  Effect.map(
+    Effect.context<MeasuredStore>(),
+    (context): Machine["stats"] =>
+      ({ exact, sessionID }) =>
+        Effect.flatMap(
+          Effect.promise(() => import("./StatsMeasure.ts")),
+          ({ measure, measureServer }) =>
+            place._tag === "File"
+              ? measure(place, { sessionID, exact })
+              : Effect.provide(measureServer(place.path, { sessionID, exact }), context)
+        ).pipe(
+          Effect.catchIf(
+            (error) => error._tag !== "SessionNotFound" && error._tag !== "LogUnavailable",
+            (cause) => new LogUnavailable({ operation: "measure the database", reason: "unknown", cause })
+          )
+        )
+  )
 
 /** Asks the host each time: it ends when nothing uses its shells. */
 const shells: Machine["shells"] = Effect.flatMap(
@@ -172,7 +176,8 @@ const models = Effect.map(ModelList.list(false), ({ models, silent: unreachable 
 /** Serves until the scope closes, and takes up what dead processes left. */
 export const serve = Effect.fn("Command.serve.http")(function* (request: HttpRequest, place: Place, asks: Asks.Asks) {
   const { behindProxy, host, names, node, origins, port, rate, roots, tls } = request
-  const filename = fileOf(place)
+  // A second connection cannot read a database in memory.
+  const stats = place.path === ":memory:" ? undefined : yield* statsOf(place)
   const nodes = yield* Nodes.reporting(place)
   const token = yield* ensure
   const certificate = tls && (yield* Effect.all({ cert: textOf(tls.cert), key: textOf(tls.key) }))
@@ -185,7 +190,7 @@ export const serve = Effect.fn("Command.serve.http")(function* (request: HttpReq
     models,
     machine: {
       shells,
-      ...(filename === undefined ? {} : { stats: statsOf(filename) }),
+      ...(stats === undefined ? {} : { stats }),
       ...(nodes === undefined ? {} : { nodes })
     },
     node,

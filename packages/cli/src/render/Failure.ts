@@ -1,7 +1,7 @@
 /** Renders every failure as one sentence with a stable exit code (CL-40, CL-41). Pure. */
 import { Cause, ConfigError, Predicate } from "effect"
 import { knownAs } from "@daybook/models/Servers"
-import { CommandEnded, HostNotStarted } from "../support/Errors.ts"
+import { CommandEnded, HostNotStarted, isMissing } from "../support/Errors.ts"
 import { exitOutputFailed } from "../support/Stream.ts"
 import { oneLine } from "./Plain.ts"
 
@@ -188,6 +188,7 @@ export const failureOf = (error: unknown): Failure => {
     const advice = ownCode === exitCode.budgetSpent ? budgetAdvice : providerAdvice(words(error))
     return { code: ownCode, sentence: `${words(error)}${advice}` }
   }
+  if (isMissing(error)) return { code: exitCode.notFound, sentence: `${words(error)} yet; daybook prompt creates it` }
   const reason = Predicate.hasProperty(error, "reason") ? error.reason : undefined
   const advice = tag === "LogUnavailable" && typeof reason === "string" ? advices.get(reason) : undefined
   return {
