@@ -5,6 +5,7 @@
 import * as path from "node:path"
 import { Context, Effect, Either, Layer, Schema } from "effect"
 import type { Location } from "@daybook/log/domain/Values"
+import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { makeDefinitionFolders, projectFolder } from "../definition/DefinitionFolder.ts"
 import {
   decodeParsed,
@@ -21,14 +22,10 @@ import { notCounting, ProjectTrust, type Trust } from "../trust/ProjectTrust.ts"
 // Expands a template with the arguments after its name.
 
 /** The expanded text is longer than a prompt may be. */
-export class TemplateTooLong extends Schema.TaggedError<TemplateTooLong>("@daybook/core/TemplateTooLong")(
-  "TemplateTooLong",
-  { limit: Schema.Int }
-) {
-  override get message() {
-    return `with its arguments the template has more than ${this.limit.toLocaleString("en")} characters`
-  }
-}
+export class TemplateTooLong extends ErrorClass<TemplateTooLong>("core")("TemplateTooLong")(
+  { limit: Schema.Int },
+  ({ limit }) => `with its arguments the template has more than ${limit.toLocaleString("en")} characters`
+) {}
 
 const limit = 1024 * 1024
 
@@ -107,21 +104,19 @@ export interface Template {
 }
 
 /** No such template, or its file is unusable. */
-export class TemplateNotFound extends Schema.TaggedError<TemplateNotFound>("@daybook/core/TemplateNotFound")(
-  "TemplateNotFound",
+export class TemplateNotFound extends ErrorClass<TemplateNotFound>("core")("TemplateNotFound")(
   {
     template: Schema.String,
     known: Schema.Array(Schema.String),
     /** The problem of the file that defines this template. */
     problem: Schema.optionalWith(Schema.String, { exact: true })
+  },
+  (error) => {
+    if (error.problem !== undefined) return `template "${error.template}" cannot be used: ${error.problem}`
+    const known = error.known.length === 0 ? "there are none" : `known: ${error.known.join(", ")}`
+    return `there is no template "${error.template}"; ${known}`
   }
-) {
-  override get message() {
-    if (this.problem !== undefined) return `template "${this.template}" cannot be used: ${this.problem}`
-    const known = this.known.length === 0 ? "there are none" : `known: ${this.known.join(", ")}`
-    return `there is no template "${this.template}"; ${known}`
-  }
-}
+) {}
 
 export interface TemplateProblem {
   readonly path: string

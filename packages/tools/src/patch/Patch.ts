@@ -1,5 +1,6 @@
 /** Parses a patch into file changes, or reports an error with its line. Pure. Spec: TO-71, TO-113. */
 import { Data, Either, Schema } from "effect"
+import { ErrorClass } from "@daybook/log/support/ErrorClass"
 
 /** Maximum size of a patch, in bytes of UTF-8. */
 export const maximumPatchBytes = 1024 * 1024
@@ -34,14 +35,10 @@ export type FileChange = Data.TaggedEnum<{
 export const FileChange = Data.taggedEnum<FileChange>()
 
 /** The text is not a patch. */
-class PatchSyntaxError extends Schema.TaggedError<PatchSyntaxError>("@daybook/tools/PatchSyntaxError")(
-  "PatchSyntaxError",
-  { line: Schema.Int, problem: Schema.String }
-) {
-  override get message() {
-    return `line ${this.line} of the patch: ${this.problem}`
-  }
-}
+class PatchSyntaxError extends ErrorClass<PatchSyntaxError>("tools")("PatchSyntaxError")(
+  { line: Schema.Int, problem: Schema.String },
+  ({ line, problem }) => `line ${line} of the patch: ${problem}`
+) {}
 
 const begin = "*** Begin Patch"
 const end = "*** End Patch"
