@@ -209,7 +209,6 @@ const connect = (http: HttpClient.HttpClient, request: StreamRequest): Stream.St
 export interface Following {
   readonly path: string
   readonly after: string | undefined
-  /** What every request has. */
   readonly query: Readonly<Record<string, string>>
 }
 

@@ -19,7 +19,6 @@ const SkillTool = Tool.make("skill", {
   })
 })
 
-/** `skill`, for the skills of the current Location. */
 export const makeSkill = Effect.gen(function* () {
   const skills = yield* Skills
   const permission = yield* Permission

@@ -155,7 +155,6 @@ export const ChoicesApi = HttpApiGroup.make("choices")
       .middleware(Reading)
   )
 
-/** The server answers. */
 export const Health = Schema.Struct({
   status: Schema.Literal("ok", "draining"),
   version: Schema.String,
@@ -163,7 +162,6 @@ export const Health = Schema.Struct({
 })
 export type Health = typeof Health.Type
 
-/** The metrics of the server, in the text format of Prometheus. */
 const MetricsText = HttpApiSchema.Text({ contentType: "text/plain; version=0.0.4; charset=utf-8" })
 
 /** State of the server; its health needs no token. */

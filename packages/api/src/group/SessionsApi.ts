@@ -25,7 +25,6 @@ import { bySession, ChangeFailure, changes, count, EventsFailure, ReadFailure, r
 
 const NamedPage = Schema.Struct({ ...MessagePage.fields, items: Schema.Array(Message) })
 
-/** Transcripts, trees, todos and recorded requests. */
 export const TranscriptApi = HttpApiGroup.make("transcript")
   .annotate(OpenApi.Description, "Read messages, the model's context, and recorded requests.")
   .add(

@@ -149,7 +149,6 @@ const openSockets = ({ asks, models, request, root }: ServeSetup) =>
     })
   })
 
-/** Opens HTTP, if it is wanted. */
 const openHttp = ({ asks, place, request: { http } }: ServeSetup) =>
   http === undefined
     ? Effect.succeed(undefined)
@@ -355,7 +354,6 @@ const workspace = Flags.repeated<readonly [string, string]>(
   }
 )
 
-/** The node with its workspaces, whose folders must exist. */
 const nodeOf = Effect.fnUntraced(function* (
   address: { readonly host: string; readonly port: number } | undefined,
   workspaces: ReadonlyArray<readonly [string, string]>
@@ -379,7 +377,6 @@ const logLevel = Flags.choice(
   "the lowest level that is logged (default: info; at a terminal: warning)"
 )
 
-/** The options of HTTP, which come together. */
 const httpOf = (given: {
   readonly http: { readonly host: string; readonly port: number } | undefined
   readonly httpName: ReadonlyArray<string>

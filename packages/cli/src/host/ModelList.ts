@@ -45,7 +45,6 @@ interface ListedModel {
   readonly default: boolean
 }
 
-/** One server, and the variables that hold its key. */
 type ListedServer = { readonly provider: string; readonly name: string; readonly keys: ReadonlyArray<string> }
 
 /** `200k`, `1M`, `1.05M`. */

@@ -178,7 +178,6 @@ export const nodesOf = (server: Server) =>
     Effect.provide(clientOf(server))
   )
 
-/** Which events of live shells to read. */
 interface ShellEventsQuery {
   /** Undefined: those of all sessions. */
   readonly sessionID: SessionID | undefined

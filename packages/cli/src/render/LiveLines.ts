@@ -22,7 +22,6 @@ export interface Region {
   /** The unfinished row, without its prefix. */
   readonly row: string
   readonly channel: Channel
-  /** Its lines as last drawn. */
   readonly drawn: ReadonlyArray<string>
 }
 

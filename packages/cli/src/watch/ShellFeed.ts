@@ -113,7 +113,6 @@ export const lines: Format = {
   heartbeat: () => "\n"
 }
 
-/** The frames of a page, and the place behind it. */
 const framed = (
   { cursorOf }: ShellFeed,
   format: Format,

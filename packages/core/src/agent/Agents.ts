@@ -122,7 +122,6 @@ const makeAgentFiles = ({ agents = [], projectConfig = true, trust, userFolder }
   })
 }
 
-/** What `Agents` offers. */
 export interface Service {
   /** Returns the agent with this name (default: `build`). With a Location, includes its project's agents. */
   readonly get: (name: string | undefined, location?: Location) => Effect.Effect<Agent, AgentNotFound>

@@ -66,7 +66,6 @@ export interface Command {
 }
 
 export interface ShellProcess {
-  /** The id of the process and of its group. */
   readonly pid: number
   /**
    * Both streams in the order of arrival. Ends when the command and every process that holds its streams have ended; after

@@ -131,7 +131,6 @@ export interface TemplateOptions {
   readonly projectConfig?: boolean | undefined
 }
 
-/** What `Templates` offers. */
 export interface Service {
   readonly find: (name: string, location?: Location) => Effect.Effect<Template, TemplateNotFound>
   readonly list: (location?: Location) => Effect.Effect<ReadonlyArray<Template>>

@@ -29,7 +29,6 @@ export interface RequestHook {
   ) => Effect.Effect<HostRequest, unknown>
 }
 
-/** What `HostRequests` offers. */
 export interface Service {
   /** Adds a hook until the scope closes. Hooks run in registration order. */
   readonly register: (hook: RequestHook) => Effect.Effect<void, never, Scope.Scope>

@@ -30,5 +30,4 @@ const make = Effect.gen(function* () {
   return EventLoop.sharingAll(verbs)
 })
 
-/** The facade. */
 export const layer = Layer.effect(Sessions, make)

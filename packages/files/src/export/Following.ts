@@ -66,7 +66,6 @@ interface Loop {
 
 const ring = ({ bell }: Loop) => Effect.asVoid(Queue.offer(bell, undefined))
 
-/** Releases the callers that wait for a position up to this one. */
 const release = ({ waiting }: Loop, through: number) =>
   Effect.forEach(
     [...waiting].filter(({ position }) => position <= through),

@@ -72,7 +72,6 @@ const schema = [
   `PRAGMA user_version = ${version}`
 ]
 
-/** The file is not a ledger of this version, or is damaged. */
 class NotOurs {
   readonly _tag = "NotOurs"
 }
@@ -159,7 +158,6 @@ const setAside = (files: SafeFiles, fileName: string) =>
     )
   }).pipe(Effect.mapError(unusable(files.root)))
 
-/** The open file. */
 export interface LedgerFile {
   readonly filename: string
   readonly sql: SqlClient.SqlClient

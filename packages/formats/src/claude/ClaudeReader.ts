@@ -203,10 +203,8 @@ interface Base {
   readonly record: JsonRecord
 }
 
-/** A record while it is folded. */
 type Current = { readonly fields: ClaudeRecord; readonly base: Base; readonly sizeBytes: number }
 
-/** A command that waits for its output. */
 interface Running {
   readonly base: Base
   readonly command: string

@@ -150,7 +150,6 @@ interface Base {
   readonly record: JsonRecord
 }
 
-/** An answer that may grow. */
 interface Draft {
   readonly base: Base
   readonly provider: string
@@ -383,7 +382,6 @@ const makeFold = (head: Head, ends?: DialectReader.Ends): Fold => {
 /** The types of bare items beside damage; other objects may be parts of a damaged record. */
 const bare = /^(?:message|reasoning|function_call|function_call_output|local_shell_call)$/
 
-/** The dialect `codex`. */
 export const dialect: DialectReader.DialectReader = {
   isRecord: (value) =>
     (typeof value["type"] === "string" && typeof value["timestamp"] === "string" && "payload" in value) ||

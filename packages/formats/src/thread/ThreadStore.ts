@@ -50,7 +50,6 @@ export type ThreadList = typeof ThreadList.Type
 
 type IdError = InvalidThreadID | ThreadNotFound | ThreadUnreadable | StorageFailed
 
-/** What `ThreadStore` offers. */
 export interface Service {
   /** Creates a folder with an empty `session.jsonl` and `metadata.json` under a new ULID. */
   readonly create: (options: NewThread) => Effect.Effect<ThreadMetadata, StorageFailed>

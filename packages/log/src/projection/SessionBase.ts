@@ -8,7 +8,6 @@ import type { SessionRow } from "./Tables.ts"
 const text = Schema.NullOr(Schema.String)
 const number = Schema.NullOr(Schema.Number)
 
-/** A row of `session`. */
 const Row = Schema.Struct({
   id: Schema.String,
   parent_id: text,

@@ -52,7 +52,6 @@ type SubjectRow = {
   readonly time_updated: number
 }
 
-/** Where a listing of subjects continues. */
 export interface SubjectCursor {
   readonly updated: number
   readonly id: string

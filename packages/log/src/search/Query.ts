@@ -21,7 +21,6 @@ export const separated = (text: string): string => text.replace(unspaced, `${bor
 /** Removes what `separated` inserted. */
 export const joined = (text: string): string => text.replaceAll(border, "")
 
-/** Whether the text has a character that the tokenizer keeps. */
 const hasWord = (text: string): boolean => /[\p{L}\p{N}\p{Co}]/u.test(text)
 
 /** A string of the index's query language: one word, or a phrase of several. */
@@ -125,7 +124,6 @@ const mutable = () => ({
 
 type Building = ReturnType<typeof mutable>
 
-/** Adds an item; the reason if it is not valid. */
 const add = (query: Building, { name, negative, prefix, value }: Item, now: number): string | undefined => {
   switch (name) {
     case undefined: {

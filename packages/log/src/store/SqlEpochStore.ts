@@ -95,5 +95,4 @@ const make = Effect.gen(function* () {
   })
 })
 
-/** Epochs in the database. */
 export const layer = Layer.effect(EpochStore, make)

@@ -27,7 +27,6 @@ const repeated = (rawHeaders: ReadonlyArray<string>): string | undefined => {
   return undefined
 }
 
-/** What is ambiguous, if anything is. */
 const ambiguityIn = ({
   headers,
   httpVersion,

@@ -25,7 +25,6 @@ interface Sample {
   readonly value: number | bigint
 }
 
-/** A metric with its samples. */
 interface Family {
   readonly name: string
   readonly kind: "counter" | "gauge" | "histogram" | "summary"

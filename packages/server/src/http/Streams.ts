@@ -141,7 +141,6 @@ const framesOf = <E, F>(
 
 type Frames = ReturnType<typeof framesOf>
 
-/** A stream as the server ends it. */
 interface Open {
   readonly stream: OpenStream.OpenStream
   /** The last frame when the server ends. */
@@ -346,5 +345,4 @@ const make = Effect.gen(function* () {
   return Streams.of({ serve })
 })
 
-/** No stream is open at first. */
 export const layer = Layer.scoped(Streams, make)

@@ -315,7 +315,6 @@ export interface Keeper {
 
 const longestReply = 16_384
 
-/** Texts of the keeper, each NUL-terminated. */
 const makeReplies = () => {
   let text = ""
   let replies: ReadonlyArray<string> = []
