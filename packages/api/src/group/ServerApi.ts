@@ -158,7 +158,7 @@ export const ChoicesApi = HttpApiGroup.make("choices")
 export const Health = Schema.Struct({
   status: Schema.Literal("ok", "draining"),
   version: Schema.String,
-  lagMs: Schema.optionalWith(Schema.NonNegativeInt, { exact: true })
+  lagMs: optional(Schema.NonNegativeInt)
 })
 export type Health = typeof Health.Type
 

@@ -12,7 +12,7 @@ export class AgentNotFound extends ErrorClass<AgentNotFound>("core")("AgentNotFo
     agent: Schema.String,
     known: Schema.Array(Schema.String),
     /** The problem of the file that defines this agent. */
-    problem: Schema.optionalWith(Schema.String, { exact: true })
+    problem: optional(Schema.String)
   },
   ({ agent, known, problem }) =>
     problem === undefined

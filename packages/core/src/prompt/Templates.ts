@@ -109,7 +109,7 @@ export class TemplateNotFound extends ErrorClass<TemplateNotFound>("core")("Temp
     template: Schema.String,
     known: Schema.Array(Schema.String),
     /** The problem of the file that defines this template. */
-    problem: Schema.optionalWith(Schema.String, { exact: true })
+    problem: optional(Schema.String)
   },
   (error) => {
     if (error.problem !== undefined) return `template "${error.template}" cannot be used: ${error.problem}`

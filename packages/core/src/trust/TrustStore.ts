@@ -10,6 +10,7 @@ import { Clock, Effect, Option, Schema } from "effect"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { folderIdentity } from "@daybook/log/support/FolderIdentity"
+import { codeOf } from "@daybook/log/support/SystemError"
 import { compile, test } from "../domain/Pattern.ts"
 import { sharedCalls } from "../support/SharedCalls.ts"
 import { beyond, Brought, makeSurveyor } from "./Brought.ts"
@@ -68,9 +69,6 @@ const maximumBytes = 8 * 1024 * 1024
 
 const decode = Schema.decodeUnknownOption(Schema.parseJson(Decision))
 const encode = Schema.encodeSync(Schema.parseJson(Decision))
-
-const codeOf = (cause: unknown): string =>
-  cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : String(cause)
 
 const standsAt = async (root: string) => {
   const [identity, { uid: owner }] = await Promise.all([folderIdentity(root), fs.lstat(root)])
@@ -202,7 +200,7 @@ const reported = (now: TrustState, brings: ReadonlyArray<Brought>, changes: Chan
 }
 
 const unreadable = (root: string) => (cause: unknown) =>
-  new TrustError({ path: root, details: `it cannot be read (${codeOf(cause)})` })
+  new TrustError({ path: root, details: `it cannot be read (${codeOf(cause, String(cause))})` })
 
 /** Opens the decisions in a folder. Every query reads the folder, so a decision takes effect in all processes. */
 export const make = (options: TrustOptions): TrustStore => {
@@ -238,7 +236,10 @@ export const make = (options: TrustOptions): TrustStore => {
           await write(options, { version: 2, ...(await standsAt(root)), state, time, brought: brings })
         },
         catch: (cause) =>
-          new TrustError({ path: fileOf(options, root), details: `the decision cannot be kept (${codeOf(cause)})` })
+          new TrustError({
+            path: fileOf(options, root),
+            details: `the decision cannot be kept (${codeOf(cause, String(cause))})`
+          })
       })
     })
   }

@@ -15,7 +15,7 @@ import { type AppendError, EventLog, type LogUnavailable } from "@daybook/log/lo
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import { ErrorClass } from "@daybook/log/support/ErrorClass"
-import { Dialect, type Head, type Item, type Piece, Problem } from "../conversation/Conversation.ts"
+import { Dialect, type Head, type Item, type Piece, Problem, textOf } from "../conversation/Conversation.ts"
 import { difference, type JsonObject } from "../export/Difference.ts"
 import { Ledger } from "../export/EntryExport.ts"
 import { type EntryDialect, entryHead, entryRecord, isEntryDialect } from "../export/EntryRecord.ts"
@@ -25,7 +25,7 @@ import { nothing, plus } from "../reading/Tolerant.ts"
 import * as ThreadRecord from "../thread/ThreadRecord.ts"
 import * as ThreadWriter from "../thread/ThreadWriter.ts"
 import { Conversion } from "./Conversion.ts"
-import { sessionIDOf, textOf, tokensOf } from "./Drafts.ts"
+import { sessionIDOf, tokensOf } from "./Drafts.ts"
 import { optional } from "@daybook/log/support/Optional"
 
 // The errors of an import.

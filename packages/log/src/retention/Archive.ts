@@ -15,7 +15,7 @@ import { SessionBase } from "../projection/SessionBase.ts"
 import { makeFolders, sync } from "../storage/PrivateFile.ts"
 import { isAlive } from "../support/Alive.ts"
 import { ErrorClass } from "../support/ErrorClass.ts"
-import { codeOf } from "../support/SystemError.ts"
+import { codeOf, messageOf } from "../support/SystemError.ts"
 
 /** An archive cannot be written, read or put back. Nothing was changed. */
 export class ArchiveUnusable extends ErrorClass<ArchiveUnusable>("log")("ArchiveUnusable")(
@@ -92,10 +92,8 @@ const nameOf = ({ from, incarnation, sessionID, to }: Header): string =>
 
 const compress = promisify(gzip)
 
-const saidBy = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
-
 const attempt = <A>(file: string, run: () => Promise<A>): Effect.Effect<A, ArchiveUnusable> =>
-  Effect.tryPromise({ try: run, catch: (cause) => new ArchiveUnusable({ file, details: saidBy(cause) }) })
+  Effect.tryPromise({ try: run, catch: (cause) => new ArchiveUnusable({ file, details: messageOf(cause) }) })
 
 const written = async (handle: FileHandle, hash: Hash, lines: ReadonlyArray<Line>): Promise<void> => {
   const text = lines.map(lineOf).join("")
@@ -166,7 +164,8 @@ const unreadable: { readonly [Code in string]?: string } = {
 }
 
 const linesOf = (file: string): Stream.Stream<string, ArchiveUnusable> => {
-  const failed = (cause: unknown) => new ArchiveUnusable({ file, details: unreadable[codeOf(cause)] ?? saidBy(cause) })
+  const failed = (cause: unknown) =>
+    new ArchiveUnusable({ file, details: unreadable[codeOf(cause)] ?? messageOf(cause) })
   return Stream.suspend(() => {
     const source = createReadStream(file)
     const plain = createGunzip({ chunkSize: 1024 * 1024 })

@@ -13,7 +13,8 @@ import { dirname, join } from "node:path"
 import { Effect, Schema } from "effect"
 import type { SharedSpaces } from "@daybook/files/layout/Layout"
 import { ErrorClass } from "@daybook/log/support/ErrorClass"
-import { codeOf, makeFolder } from "../shared/PrivateFolder.ts"
+import { codeOf } from "@daybook/log/support/SystemError"
+import { makeFolder } from "../shared/PrivateFolder.ts"
 
 /** Another server answers at the path. */
 export class SocketBusy extends ErrorClass<SocketBusy>("server")("SocketBusy")({
