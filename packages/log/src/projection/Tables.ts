@@ -3,7 +3,7 @@
  * and the in-memory writer apply them. Apart from `session`, rows hold no content: they refer to the events that hold it
  * by sequence number. `storage/migrations` creates the tables. Spec: PJ-1, PJ-2, PJ-14.
  */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 
 export type Value = string | number | null
 
@@ -162,44 +162,7 @@ type Spec<Row> = {
 
 export const tables: { readonly [Name in TableName]: Spec<Rows[Name]> } = {
   session: {
-    columns: [
-      "id",
-      "parent_id",
-      "directory",
-      "location",
-      "title",
-      "agent",
-      "model",
-      "cost",
-      "tokens_input",
-      "tokens_output",
-      "tokens_reasoning",
-      "tokens_cache_read",
-      "tokens_cache_write",
-      "activity_id",
-      "activity_state",
-      "time_created",
-      "time_updated",
-      "activity_error",
-      "frame",
-      "pruned_seq",
-      "compaction_requested",
-      "compaction_running",
-      "budget",
-      "address",
-      "root",
-      "epoch",
-      "baseline_seq",
-      "imported",
-      "path",
-      "forked",
-      "origin",
-      "instructions",
-      "provisional",
-      "turns",
-      "tool_calls",
-      "duration_ms"
-    ],
+    columns: Struct.keys(SessionRow.fields),
     key: ["id"],
     once: []
   },
