@@ -24,6 +24,7 @@ export interface Storage<E = never> {
 
 /** What a consumer follows, and how it applies it. */
 export interface Options<E, R, E2> {
+  /** Names its cursor in the storage. */
   readonly name: string
   /** The session to follow. Default: the feed of all sessions. */
   readonly sessionID?: SessionID | undefined

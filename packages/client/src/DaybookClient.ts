@@ -68,6 +68,7 @@ const ofApi = HttpClient.transformResponse(
 export const derived = (http: HttpClient.HttpClient) =>
   HttpApiClient.makeWith(Api, { httpClient: ofApi(http), transformResponse: decoded })
 
+/** A text as one segment of a path. */
 const segment = encodeURIComponent
 
 const isMessageID = Schema.is(MessageID)
@@ -83,6 +84,7 @@ const untilSettled = <A extends object, E>(
 ): Effect.Effect<A, E> =>
   Effect.flatMap(request, (value) => (isPending(value) ? untilSettled(request) : Effect.succeed(value)))
 
+/** The verbs over a connection. */
 const makeVerbs = (
   { events, questions, sessions, transcript, work }: Effect.Effect.Success<ReturnType<typeof derived>>,
   identifiers: Identifiers.Identifiers["Type"]
@@ -259,6 +261,7 @@ export interface Machine {
   readonly nodes: Effect.Effect<NodesReport, NotServed | LogUnavailable | ConnectionError>
 }
 
+/** The questions over a connection. */
 const makeMachine = ({
   choices,
   machine,
@@ -303,6 +306,7 @@ export interface Options {
   readonly giveUpAfter?: Duration.DurationInput
 }
 
+/** What `DaybookClient` offers. */
 export interface DaybookClientService extends Verbs, Streams.Streams, Machine {}
 
 /**

@@ -209,6 +209,7 @@ const connect = (http: HttpClient.HttpClient, request: StreamRequest): Stream.St
 export interface Following {
   readonly path: string
   readonly after: string | undefined
+  /** What every request has. */
   readonly query: Readonly<Record<string, string>>
 }
 

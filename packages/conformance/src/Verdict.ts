@@ -72,9 +72,11 @@ export const verify = async (
   return laws.flatMap((law) => found.get(law) ?? [])
 }
 
+/** Whether no law is broken. */
 export const holds = (verdicts: ReadonlyArray<Verdict>): boolean =>
   verdicts.every(({ problem }) => problem === undefined)
 
+/** A verdict as a line, and another one for its problem. */
 export const line = ({ law: { clause, says }, problem, untested }: Verdict): string => {
   if (untested !== undefined) return `-       ${clause}: ${says}\n        not tested: ${untested}`
   return problem === undefined ? `ok      ${clause}: ${says}` : `not ok  ${clause}: ${says}\n        ${problem}`

@@ -215,6 +215,7 @@ const locationLayer = (options: AnyOptions) =>
     ])
   )
 
+/** The execution of sessions, here or where the host places them. */
 const placed = <E, R>(
   { placement }: AnyOptions,
   here: Layer.Layer<SessionExecution.SessionExecution, E, R>
@@ -277,6 +278,7 @@ const forgetRemoved = Layer.scopedDiscard(
   }).pipe(Effect.catchAllCause((cause) => Effect.logWarning("outputs of removed sessions could not be removed", cause)))
 )
 
+/** Refuses options that the place of the log does not know. */
 const known = ({ database, projectors, retention }: AnyOptions): Layer.Layer<never, Database.DatabaseError> => {
   const asked = { projectors: projectors !== undefined, "retention.maxSize": retention?.maxSize !== undefined }
   const missing = database?.lacks.find((name) => asked[name])

@@ -39,6 +39,7 @@ export interface ExporterOptions {
   readonly before?: SafeFilesOptions["before"]
 }
 
+/** What `Exporter` offers. */
 export interface ExporterService {
   /** Brings all files to the end of the log and restores deleted or changed files. */
   readonly catchUp: Effect.Effect<Exported, ExportError>

@@ -24,6 +24,7 @@ export interface Peer {
 const connectionClosed = -32000
 const methodNotFound = -32601
 
+/** The code of an error, if it has one. */
 const codeOf = (cause: unknown): unknown => (Predicate.hasProperty(cause, "code") ? cause.code : undefined)
 
 /** The server has forgotten the session: 404 by the protocol, or 400 with a word about the session. */
@@ -58,6 +59,7 @@ const faultOf = (peer: Peer, cause: unknown): ServerFault =>
         ? lostFault(peer, describe(cause))
         : fault(peer, describe(cause))
 
+/** Why no connection could be made. */
 const unreachable = (peer: Peer, cause: unknown): ServerFault => {
   const { server, way } = peer
   if (!isStdio(server)) return fault(peer, `it cannot be reached: ${describe(cause)}`)
@@ -117,6 +119,7 @@ const request = (
     catch: (cause) => faultOf(peer, cause)
   })
 
+/** Reads a paged list; the number of pages is bounded. */
 const pages = Effect.fnUntraced(function* (connected: Connected, method: string, key: string, limit: number) {
   const all: Array<unknown> = []
   let cursor: string | undefined
@@ -166,6 +169,7 @@ const listResources = (connected: Connected) =>
 
 const pingTimeout = "5 seconds"
 
+/** What the transport and the server report on their own. */
 interface Signals {
   /** The server announced that its tools changed. */
   readonly changed: Queue.Queue<void>
@@ -180,6 +184,7 @@ const makeSignals: Effect.Effect<Signals> = Effect.all({
   closed: Deferred.make<void>()
 })
 
+/** Connects a client that reports to the signals. */
 const open = Effect.fnUntraced(function* (peer: Peer, { changed, closed, doubts }: Signals) {
   const [{ Client }, { ResultSchema, ToolListChangedNotificationSchema }] = yield* Effect.promise(() =>
     Promise.all([import("@modelcontextprotocol/sdk/client/index.js"), import("@modelcontextprotocol/sdk/types.js")])

@@ -20,6 +20,7 @@ export type { McpResource } from "./Connection.ts"
 export type { StartOptions } from "./StartFolder.ts"
 export type { McpStatus } from "./OfferedTools.ts"
 
+/** What `Mcp` offers. */
 export interface Service {
   /** Waits until every server has connected or failed, at most 10 seconds (MC-7). */
   readonly ready: Effect.Effect<void>

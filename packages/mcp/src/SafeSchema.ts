@@ -119,6 +119,7 @@ const limits = { depth: 40, definitions: 200, bytes: 64 * 1024 } as const
 const safeName = /^[a-zA-Z0-9_.-]{1,64}$/
 const isSafe = (name: string): boolean => safeName.test(name) && name !== "__proto__"
 
+/** The state of one repair. */
 interface Repair {
   readonly root: unknown
   readonly taken: Set<string>
@@ -306,6 +307,7 @@ const object = (repair: Repair, schema: JsonRecord, depth: number, isBranch: boo
   }
 }
 
+/** Which other properties are allowed. */
 const others = (repair: Repair, schema: JsonRecord, depth: number): JsonRecord => {
   const { additionalProperties: additional, patternProperties } = schema
   const patterns = entriesOf(patternProperties).flatMap(([pattern, each]) =>
@@ -412,6 +414,7 @@ const definitionsOf = (repair: Repair): JsonRecord => {
   return all.size === 0 ? {} : { $defs: Object.fromEntries(all) }
 }
 
+/** All keys of a value, at any depth. */
 const keysOf = (root: unknown): Set<string> => {
   const keys = new Set<string>()
   const pending: Array<unknown> = [root]

@@ -81,6 +81,7 @@ const isForgotten = (cause: Cause.Cause<ServerFault>): boolean =>
 const failed = (supervised: Supervised, tools: OfferedTools) => (fault: ServerFault) =>
   Effect.zipRight(tools.withdrawAll, report(supervised, { state: "failed", details: fault.details, tools: 0 }))
 
+/** One connection, from connecting to its loss. */
 const attempt = Effect.fn("Mcp.attempt")(function* (supervised: Supervised, tools: OfferedTools) {
   // Reported immediately: closing an unresponsive server may take seconds, and a caller may be waiting.
   const { connection, listing } = yield* Effect.tapError(open(supervised), failed(supervised, tools))

@@ -105,6 +105,7 @@ const mostBytes = 8 * 1024 * 1024
 const Stored = Schema.parseJson(
   Schema.Struct({
     version: Schema.Literal(2),
+    /** The configuration of the server. */
     server: Schema.String,
     ...Listing.fields
   })

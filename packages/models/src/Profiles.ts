@@ -417,6 +417,7 @@ const defaults: Readonly<Record<Api, Profile>> = { anthropic, openai, "openai-co
 
 export const isApi = (api: string): api is Api => Object.hasOwn(defaults, api)
 
+/** The host of an address, with its port. */
 export const hostOf = (baseUrl: string | undefined): string =>
   baseUrl !== undefined && URL.canParse(baseUrl) ? new URL(baseUrl).host : ""
 

@@ -70,6 +70,7 @@ export type CreateError = InvalidOption | ShellLimit | TransportFailed | ShellRe
 
 export type CheckpointError = ShellNotFound | ShellClosed | ShellCheckpoints.CheckpointError
 
+/** What `Shells` offers. */
 export interface Service {
   /** Opens a shell and returns its id (seed 001). */
   readonly create: (options: CreateOptions, host?: HostOptions) => Effect.Effect<string, CreateError>

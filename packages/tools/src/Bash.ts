@@ -111,6 +111,7 @@ export const makeOutputWindow = () => {
       bytes += chunk.length
       append(decoders[stream].write(Buffer.from(chunk)))
     },
+    /** Bytes so far. */
     bytes: () => bytes,
     /** Whether the output is truncated. */
     cut: () => cut,
@@ -219,6 +220,7 @@ const shellGrammar = Effect.promise(() => import("unbash"))
 
 const clip = (text: string, limit: number) => (text.length <= limit ? text : `${text.slice(0, limit)}...`)
 
+/** Records the command's output in the window, and in a file as soon as the window truncates it. */
 const makeRecorder = (store: ToolOutputStore["Type"], call: ToolCall, window: OutputWindow, maximum: number) => {
   /** Output that is not in a file yet; undefined once the window truncates it. */
   let held: Array<Uint8Array> | undefined = []
@@ -334,6 +336,7 @@ const render = ({ late, notices, outputPath, text, ...structured }: Result): Too
 /** Names a state of a live shell: an approval that was given in it is for it alone. */
 const fingerprint = (before: string): string => `shell:${createHash("sha256").update(before).digest("hex")}`
 
+/** The command's sandbox, if the host configures one. */
 const confine = (
   { confine: make }: Sandbox["Type"],
   root: string,

@@ -66,6 +66,7 @@ export const replaceText = (content: string, oldText: string, newText: string): 
   }
 }
 
+/** Why nothing was replaced. */
 const notFound = (resource: string, { nearPlaces = 0 }: Replaced): string =>
   nearPlaces === 0
     ? `"oldText" does not occur in ${JSON.stringify(resource)} (0 times); read the file again`
@@ -100,6 +101,7 @@ const shownChange = (
     }))
   )
 
+/** `edit` in the current Location. */
 export const makeEdit = Effect.gen(function* () {
   const files = yield* LocationFiles
   const permission = yield* Permission

@@ -195,6 +195,7 @@ const markdownOf = (html: string): Effect.Effect<string> =>
       .trim()
   })
 
+/** `fetch`, with what the host allows it. */
 export const makeFetchTool = (options: FetchOptions = {}) =>
   Effect.gen(function* () {
     const permission = yield* Permission

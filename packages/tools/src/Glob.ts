@@ -100,6 +100,7 @@ const GlobTool = Tool.make("glob", {
   })
 })
 
+/** `glob` in the current Location. */
 export const makeGlob = Effect.gen(function* () {
   const files = yield* LocationFiles
   const permission = yield* Permission

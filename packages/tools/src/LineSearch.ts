@@ -9,6 +9,7 @@ import { ToolFailure } from "@daybook/core/domain/ToolError"
 
 // Translates expressions for ripgrep and grep into JavaScript's; what has no counterpart is refused by name.
 
+/** An expression for `RegExp`. */
 interface SearchPattern {
   readonly source: string
   readonly flags: string
@@ -54,6 +55,7 @@ const controls: Readonly<Record<string, string>> = { a: "\\x07", e: "\\x1B" }
 
 type Part = Either.Either<readonly [source: string, length: number], string>
 
+/** Compiles an expression; returns what is wrong with it. */
 const compile = (source: string, flags: string): Either.Either<RegExp, string> =>
   Either.try({
     try: () => new RegExp(source, flags),
@@ -74,6 +76,7 @@ const propertyOf = (pattern: string, at: number): Part => {
   return Either.left(`the Unicode property ${pattern.slice(at, at + Math.max(whole.length, 3))}`)
 }
 
+/** An escape at this place, outside or inside a class. */
 const escapeOf = (pattern: string, at: number, isInClass: boolean): Part => {
   const next = pattern[at + 1]
   if (next === undefined) return Either.left("a backslash at the end")
@@ -97,6 +100,7 @@ const escapeOf = (pattern: string, at: number, isInClass: boolean): Part => {
 
 const setNext = /^(?:\\[dDwWsSpP]|\[:)/
 
+/** A class in brackets at this place. */
 const classOf = (pattern: string, at: number): Part =>
   Either.gen(function* () {
     let source = "["
@@ -142,6 +146,7 @@ const classOf = (pattern: string, at: number): Part =>
     }
   })
 
+/** A group that begins with `(?` at this place. */
 const groupOf = (pattern: string, at: number): Part => {
   const rest = pattern.slice(at, at + 80)
   const [named, name = ""] = /^\(\?P?<([A-Za-z_]\w*)>/.exec(rest) ?? []

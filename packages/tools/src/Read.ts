@@ -157,6 +157,7 @@ const render = (result: Result): ToolOutput => {
   }
 }
 
+/** `read` in the current Location. */
 export const makeRead = Effect.gen(function* () {
   const files = yield* LocationFiles
   const permission = yield* Permission

@@ -19,6 +19,7 @@ const SkillTool = Tool.make("skill", {
   })
 })
 
+/** `skill`, for the skills of the current Location. */
 export const makeSkill = Effect.gen(function* () {
   const skills = yield* Skills
   const permission = yield* Permission

@@ -51,6 +51,7 @@ const withQuery = (address: string, parameters: Readonly<Record<string, string>>
   return url
 }
 
+/** The request of a provider's own interface. */
 const askedOf = (from: SearchProvider, query: string, count: number): Asked => {
   const accept = "application/json"
   switch (from.provider) {
@@ -99,6 +100,7 @@ const resultOf = (given: unknown): ReadonlyArray<Result> => {
   return [{ title: clean(title ?? url, 300), url, excerpt: clean(description ?? content ?? "", mostExcerpt) }]
 }
 
+/** What a person can do about a refusal. */
 const adviceOn = (provider: SearchProvider["provider"], status: number): string => {
   if (provider === "searxng" && status === 403) return " (its settings must list json under search.formats)"
   return status === 401 || status === 403 ? " (is the key right?)" : ""

@@ -138,6 +138,7 @@ export const evolveOwn = (state: State, event: SessionEvent): Evolved => {
   return { state, messages, events, blobs }
 }
 
+/** Applies one event to a copy of the state. */
 export const evolve = (state: State, event: SessionEvent): Evolved => evolveOwn({ ...state }, event)
 
 /** To render event rows from the start of an idle activity, the last event of each type is enough (FI-106). */

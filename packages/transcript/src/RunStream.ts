@@ -45,6 +45,7 @@ export const initial: DeltaState = { open: false, texts: new Map(), last: undefi
 
 type DeltaStep = readonly [DeltaState, string]
 
+/** Starts the run. */
 export const begin = (): DeltaState => ({ ...initial, open: true })
 
 /** Takes one event and returns the output. */

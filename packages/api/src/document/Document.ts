@@ -36,6 +36,7 @@ const ofBodies: ReadonlyArray<Code> = ["BodyTooLarge", "BodyUnreadable"]
 
 const [media, schemasPath] = ["application/json", "#/components/schemas/"] as const
 
+/** The names of the errors of a response. */
 const codesOf = (schema: JsonSchema): ReadonlyArray<string> => {
   if ("anyOf" in schema) return schema.anyOf.flatMap((each) => ("$ref" in each ? codesOf(each) : []))
   return "$ref" in schema ? [schema.$ref.replace(schemasPath, "")] : []

@@ -19,6 +19,7 @@ const stream = HttpApiSchema.Text({ contentType: mediaTypes.sse })
 /** Where a stream begins, if not with the first event; `after` counts before the header. */
 const from = Schema.Struct({ "last-event-id": Schema.optional(Schema.String) })
 
+/** A page of events, with the cursor of the next one. */
 export const EventsPage = Schema.Struct({
   events: Schema.Array(SessionEvent),
   cursor: Schema.String,
@@ -56,6 +57,7 @@ export type Snapshot = typeof Snapshot.Type
 /** The life of the session that a sequence number belongs to; a cursor names it itself. */
 const incarnation = count
 
+/** Streams and pages of events. */
 export const EventsApi = HttpApiGroup.make("events")
   .annotate(OpenApi.Description, "Replay events after a cursor, then follow.")
   .add(

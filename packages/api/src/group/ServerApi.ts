@@ -118,6 +118,7 @@ export const ChoicesApi = HttpApiGroup.make("choices")
   .add(gets("agents", "/agents", Schema.Array(OfferedAgent), failures(InvalidInput)).setUrlParams(inFolder))
   .add(gets("templates", "/templates", Schema.Array(OfferedTemplate), failures(InvalidInput)).setUrlParams(inFolder))
 
+/** The server answers. */
 export const Health = Schema.Struct({
   status: Schema.Literal("ok", "draining"),
   version: Schema.String,
@@ -125,6 +126,7 @@ export const Health = Schema.Struct({
 })
 export type Health = typeof Health.Type
 
+/** The metrics of the server, in the text format of Prometheus. */
 const MetricsText = HttpApiSchema.Text({ contentType: "text/plain; version=0.0.4; charset=utf-8" })
 
 /** State of the server; its health needs no token. */

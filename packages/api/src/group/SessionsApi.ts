@@ -36,6 +36,7 @@ import {
 
 const NamedPage = Schema.Struct({ ...MessagePage.fields, items: Schema.Array(Message) })
 
+/** Transcripts, trees, todos and recorded requests. */
 export const TranscriptApi = HttpApiGroup.make("transcript")
   .annotate(OpenApi.Description, "Read messages, the model's context, and recorded requests.")
   .add(

@@ -22,8 +22,10 @@ export const bySession = Schema.Struct({ sessionID: SessionID })
 export const strict = <A, I>(schema: Schema.Schema<A, I>): Schema.Schema<A, I> =>
   Schema.compose(schema.annotations({ parseOptions: { onExcessProperty: "error" } }), Schema.typeSchema(schema))
 
+/** An optional number of a query. */
 export const count = Schema.optional(Schema.NumberFromString)
 
+/** An optional text of a query. */
 export const text = Schema.optional(Schema.String)
 
 /** An optional choice of a query: `1` for yes. */

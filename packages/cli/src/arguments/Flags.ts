@@ -16,6 +16,7 @@ export interface Flag<A> {
 export interface Words<A> {
   /** Their name in errors. */
   readonly placeholder: string
+  /** How many it takes. */
   readonly most: number
   /** What a missing word is, or the error for it; by default an error that names the placeholder. */
   readonly missing?: (path: string) => Effect.Effect<A, UsageError>
@@ -58,6 +59,7 @@ const decoded = <A>(name: string, decode: Decode<A>, text: string): Effect.Effec
     (expected) => new UsageError({ message: `--${name}: expected ${expected}, got "${text}"` })
   )
 
+/** An optional value. */
 export const value = <A = string>(
   name: string,
   valueName: string,

@@ -3,6 +3,7 @@ import wrapAnsi from "wrap-ansi"
 import { columns, width } from "../render/Plain.ts"
 import type { Verb } from "./Verb.ts"
 
+/** The parts of a verb that help shows. */
 type Helped = Omit<Verb, "run" | "actions"> & { readonly actions?: ReadonlyArray<Helped> }
 
 const textWidth = 88
@@ -85,6 +86,7 @@ export const rootHelp = (version: string, verbs: ReadonlyArray<Helped>): string 
     "See also: daybook COMMAND --help, daybook --version, daybook --completions bash|zsh|fish\n"
   ].join("\n")
 
+/** Help of one verb, or of one action of the verb `of`. */
 const verbHelp = (verb: Helped, of = ""): string => {
   const flags = [...verb.flags.map((flag) => [signature(flag), flag.about] as const), ["--help", "this text"] as const]
   const name = `${of}${verb.name}`

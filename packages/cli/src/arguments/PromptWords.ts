@@ -64,6 +64,7 @@ const isPiped = (): boolean => {
   }
 }
 
+/** The words, and below them what is piped in. */
 const withInput = (words: ReadonlyArray<string>) =>
   Effect.map(isPiped() ? stdin : Effect.succeed(""), (piped) =>
     [words.join(" "), piped].filter((text) => text.trim() !== "").join("\n\n")

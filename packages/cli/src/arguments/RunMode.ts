@@ -63,6 +63,7 @@ export const flags = {
   readOnly: Flags.toggle("read-only", "refuse every edit, command and other change in this run")
 }
 
+/** What the options give. */
 export const read = (given: {
   readonly allow: ReadonlyArray<ReadonlyArray<Rule>>
   readonly acceptEdits: boolean

@@ -9,6 +9,7 @@ import { didYouMean } from "../support/Nearest.ts"
 import type { Output } from "../terminal/Output.ts"
 import type { Flag, Words } from "./Flags.ts"
 
+/** What help shows of a verb. */
 interface Described {
   readonly name: string
   /** One line, for the list of verbs. */
@@ -66,6 +67,7 @@ export const group = (described: Described & { readonly actions: ReadonlyArray<V
   run: () => Effect.void
 })
 
+/** The values of options, and the words, of a command line. */
 type Line = { readonly options: ReadonlyMap<string, ReadonlyArray<string>>; readonly words: ReadonlyArray<string> }
 
 /** Options first, so that a malformed value is reported before a missing word. */

@@ -15,6 +15,7 @@ import { Output, reporting, writeJson } from "../terminal/Output.ts"
 
 const megabytes = (bytes: number): string => `${(bytes / 1_000_000).toFixed(1)} MB`
 
+/** Reports on a terminal how much is copied. */
 const progress = Effect.gen(function* () {
   let at = { copied: 0, total: 0 }
   yield* reporting("2 seconds", () => `${megabytes(at.copied)} of ${megabytes(at.total)} copied`)

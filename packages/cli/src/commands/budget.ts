@@ -14,6 +14,7 @@ import { thousands } from "../support/Amounts.ts"
 import { UsageError } from "../support/Errors.ts"
 import { Output, writeJson } from "../terminal/Output.ts"
 
+/** A session's spending: its own, and with its children. */
 interface Spending {
   readonly own: Usage
   readonly total: Usage
@@ -28,6 +29,7 @@ const dollars = (value: number): string => `$${value.toFixed(4)}`
 /** Input plus output tokens, as budgets count them. */
 const tokensOf = ({ tokens }: Usage): number => tokens.input + tokens.output
 
+/** A table of the spending, the limit, and the rest. */
 export const budgetText = ({ estimated, limit, own, total }: Spending): string => {
   const row = (what: string, cost: string, tokens: string) => [what, cost.padStart(12), tokens.padStart(14)]
   const spent = (what: string, usage: Usage) => row(what, dollars(usage.cost), thousands(tokensOf(usage)))

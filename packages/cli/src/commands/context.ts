@@ -77,6 +77,7 @@ const toolText = ({ description, name, parameters }: FramedTool, size: number): 
     `${description === undefined ? "" : `${description}\n\n`}${text(parameters)}`
   )
 
+/** The estimated tokens, and the room left in the window. */
 const room = ({ request, window }: RequestView): string => {
   const { total } = request.estimate
   if (window === undefined) return `${thousands(total)} estimated`

@@ -54,6 +54,7 @@ type Request = Omit<FieldValues<typeof given>, "out" | "format"> & {
   readonly file: string | undefined
 }
 
+/** The session's events up to now. */
 const eventsOf = ({ id: sessionID }: Session): Stream.Stream<SessionEvent, ReadError, EventLog> =>
   Stream.unwrap(
     Effect.map(EventLog, (log) =>
@@ -72,6 +73,7 @@ const parseLine = Schema.decodeUnknownSync(Schema.parseJson())
 const lineWithout = (redactor: Redaction.Redactor | undefined) => (line: string) =>
   redactor === undefined ? line : `${JSON.stringify(redactor.value(parseLine(line) as Redaction.Json))}\n`
 
+/** Writes the texts to stdout or to a file. */
 const send = <E, R>(
   texts: Stream.Stream<string, E, R>,
   file: string | undefined,

@@ -21,6 +21,7 @@ import * as Logs from "../terminal/Logs.ts"
 export const findingLine = ({ details, kind, path }: Finding): string =>
   `${kind.padEnd(7)}  ${oneLine(path, 400)}  ${oneLine(details, 400)}\n`
 
+/** What `daybook files` can do. */
 type Action = "export" | "verify" | "rebuild"
 
 interface Request {
@@ -71,6 +72,7 @@ const write = Effect.fn("Command.files.write")(function* (request: Request, root
     return yield* new FilesDiffer({ message: `the files of ${many(left, "session")} were left as they are` })
 })
 
+/** Reports progress on a terminal. */
 const patience = Effect.suspend(() => {
   let seconds = 0
   return reporting("5 seconds", () => `still working: ${(seconds += 5)} s`)

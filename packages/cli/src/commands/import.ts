@@ -157,6 +157,7 @@ export const barText = (done: number, total: number, path: string): string => {
 /** Milliseconds between two pictures of the bar. */
 const interval = 100
 
+/** A bar on a terminal, redrawn in place. */
 const makeBar = Effect.map(Output, (output) => {
   const shown = process.stderr.isTTY === true
   let last = 0
@@ -185,6 +186,7 @@ const failed = (path: string, error: unknown, json: boolean) => {
     : Effect.flatMap(Output, ({ write }) => write(`${oneLine(path, 400)}\n  not imported: ${oneLine(sentence, 400)}\n`))
 }
 
+/** The folder of the session, if it is gone. */
 const missingFolder = Effect.fnUntraced(function* ({ sessionID }: ImportReport) {
   const session = yield* Effect.option((yield* SessionStore).get(sessionID))
   return Option.filterMap(session, ({ location: { directory } }) =>
@@ -238,6 +240,7 @@ const list = Effect.fn("Command.import.list")(function* (json: boolean) {
   if (!json) yield* output.note("nothing was imported; name a folder or a log to import it\n")
 })
 
+/** Imports the logs of the paths, or lists what could be imported. */
 const run = (request: Request) =>
   request.paths.length === 0
     ? list(request.json)

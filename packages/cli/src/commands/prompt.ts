@@ -249,6 +249,7 @@ const wantedModel = Effect.fn("Command.prompt.model")(function* (
   return wanted
 })
 
+/** Which session the prompt is for. */
 interface Target<E, R> {
   readonly cwd: string | undefined
   readonly reference: Effect.Effect<SessionReference.Reference | undefined, E, R>

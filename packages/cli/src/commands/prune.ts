@@ -43,6 +43,7 @@ const retained = Effect.fnUntraced(function* (request: Request) {
   return { sessions, keep, maxSize, to, holders } satisfies Retention.Request
 })
 
+/** Writes what would go. */
 const show = Effect.fn("Command.prune.show")(function* (request: Request) {
   const [output, wanted] = [yield* Output, yield* retained(request)]
   let totals = none
@@ -145,6 +146,7 @@ const act = Effect.fn("Command.prune")(function* (place: Place, request: Request
   })
 })
 
+/** Shows what a request would remove, or removes it. */
 const run = (place: Place, request: Request) =>
   Effect.scoped(request.yes ? act(place, request) : show(request)).pipe(Effect.provide(PlaceStore.layer(place)))
 

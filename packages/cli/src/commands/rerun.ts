@@ -12,6 +12,7 @@ import { columns, oneLine, visible } from "../render/Plain.ts"
 import { ActivityFailed } from "../support/Errors.ts"
 import { Output, writeJson } from "../terminal/Output.ts"
 
+/** One answer's figures. */
 const row = ({ calls, cost, durationMs, error, model, run, text, tokens, turns, unanswered }: RerunAnswer) => [
   run === 0 ? "recorded" : `run ${run}`,
   oneLine(modelText(model), 60),
@@ -29,6 +30,7 @@ const row = ({ calls, cost, durationMs, error, model, run, text, tokens, turns, 
   )
 ]
 
+/** The whole text of an answer, under its name. */
 const textOf = ({ model, run, text }: RerunAnswer): string =>
   text.trim() === ""
     ? ""

@@ -21,6 +21,7 @@ import { Output } from "../terminal/Output.ts"
 
 const noWait = Flags.toggle("no-wait", "only request it; the process that runs the session now or next does it")
 
+/** Requests a compaction, runs the session and waits. */
 const runCompact = Effect.fn("Command.compact")(function* (given: string | undefined) {
   const log = yield* EventLog
   const sessions = yield* Sessions

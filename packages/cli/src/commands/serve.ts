@@ -149,6 +149,7 @@ const openSockets = ({ asks, models, request, root }: ServeSetup) =>
     })
   })
 
+/** Opens HTTP, if it is wanted. */
 const openHttp = ({ asks, place, request: { http } }: ServeSetup) =>
   http === undefined
     ? Effect.succeed(undefined)
@@ -300,6 +301,7 @@ const node = Flags.value("node", "HOST:PORT", "be a node of the database; the ot
 /** Names are parts of the names of shards. */
 const longestWorkspace = 30
 
+/** The node with its workspaces, whose folders must exist. */
 const nodeOf = Effect.fnUntraced(function* (
   address: { readonly host: string; readonly port: number } | undefined,
   workspaces: ReadonlyArray<readonly [string, string]>
@@ -317,6 +319,7 @@ const nodeOf = Effect.fnUntraced(function* (
 const logFormats = ["text", "json"] as const
 const logLevels = ["debug", "info", "warning", "error", "none"] as const
 
+/** The options of HTTP, which come together. */
 const httpOf = (given: {
   readonly http: { readonly host: string; readonly port: number } | undefined
   readonly httpName: ReadonlyArray<string>

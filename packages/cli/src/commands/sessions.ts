@@ -256,6 +256,7 @@ const missing = Effect.gen(function* () {
   return (yield* found).waiting
 })
 
+/** The sessions with waiting prompts. */
 const allWaiting = Effect.gen(function* () {
   const sessions = yield* (yield* Inbox).sessions
   const needsNode = sessions.some(({ location }) => location.workspaceID !== undefined)

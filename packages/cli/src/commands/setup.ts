@@ -63,6 +63,7 @@ const checked = (choice: Choice, key: string): Effect.Effect<Either.Either<numbe
     : Effect.either(Effect.map(Listing.list(target), (found) => found.length))
 }
 
+/** Keeps the key of a server, and the address of one's own. */
 const keep = Effect.fnUntraced(function* (choice: Choice, key: string, inKeychain: boolean) {
   if (choice.type === "own") yield* Keys.save({ DAYBOOK_BASE_URL: choice.baseUrl })
   if (key !== "" && inKeychain) {
@@ -189,6 +190,7 @@ const noKey = new UsageError({ message: "no key was given: pipe it into daybook 
 
 const piped = Effect.mapError(readText(["-"], false), () => noKey)
 
+/** Keeps the key that stdin has, or that is typed. */
 const fromStdin = Effect.fnUntraced(function* (provider: string, inKeychain: boolean) {
   const choice = yield* Either.mapLeft(choiceOf(provider), (message) => new UsageError({ message }))
   const typed = process.stdin.isTTY ? yield* Question.hidden(`The key (${variableOf(choice)}): `) : yield* piped

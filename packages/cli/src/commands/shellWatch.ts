@@ -31,6 +31,7 @@ const given = {
 
 type Options = FieldValues<typeof given>
 
+/** The session that the words name, if they name one. */
 const chosen = Effect.fnUntraced(function* (session: string | undefined) {
   return session === undefined ? undefined : (yield* SessionReference.resolveHere(session)).id
 })
@@ -69,6 +70,7 @@ const print = Effect.fn("Command.shell.watch")(function* (options: Options) {
   }
 }, Effect.scoped)
 
+/** Prints events of the server's live shells. */
 const printOver = Effect.fn("Command.shell.watch.over")(function* (server: Server, options: Options) {
   const write = yield* makePrint(options)
   const { watched } = yield* Effect.promise(() => import("../host/RemoteHost.ts"))

@@ -71,8 +71,10 @@ const print = Effect.fnUntraced(function* (found: StatsReport, { json }: StatsRe
   yield* json ? writeJson(encode(found)) : (yield* Output).write(statsText(found))
 })
 
+/** What a person wants to know. */
 type StatsRequest = { readonly sessionID: SessionID | undefined; readonly exact: boolean; readonly json: boolean }
 
+/** Prints where the bytes of the database are. */
 const run = Effect.fn("Command.stats")(
   function* (database: string, wanted: StatsRequest) {
     yield* print(yield* measure({ database, ...wanted }), wanted)
@@ -90,6 +92,7 @@ const runOver = Effect.fn("Command.stats.over")(function* (server: Server, wante
 
 const exact = Flags.toggle("exact", "read everything, also if the database is large")
 
+/** The id of a session that is named by id or title. */
 const idOf = (session: string) => withReader(Effect.map(SessionReference.resolveHere(session), ({ id }) => id))
 
 export const stats = verb({

@@ -33,6 +33,7 @@ export const fileLines = ({ files }: Undone): string => {
   return `${files.slice(0, shown).map(fileLine).join("")}${rest > 0 ? `and ${many(rest, "more file")}; --json lists them\n` : ""}`
 }
 
+/** What the account is of. */
 export interface AccountOf {
   readonly redo: boolean
   /** Where the history goes on, in words; undefined where the screen says it. */

@@ -62,6 +62,7 @@ const variable = Schema.String.pipe(Schema.pattern(/^[A-Za-z_][A-Za-z0-9_]*$/), 
 const variables = Schema.Array(variable).pipe(shaped("a list of names of variables"))
 
 const toggle = optional(Schema.Literal("off", "on").pipe(expects("off or on")))
+/** The section `sandbox`. */
 const WrittenSandbox = Schema.Struct({
   mode: toggle,
   network: toggle,
@@ -347,6 +348,7 @@ const settingsOf = (
     /** US dollars per million tokens, by `provider/model`. */
     prices: prices && mapValues(prices, priceOf),
     providers: providers && mapValues(providers, (provider) => providerOf(provider, environment)),
+    /** The paths of API keys that are literals in the file. */
     literalKeys: keysOf(providers, search),
     /** What `daybook serve` removes of the log in the background: milliseconds, bytes, the folder of archives. */
     retention:

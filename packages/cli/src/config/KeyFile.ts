@@ -17,6 +17,7 @@ export const keychainVariable = "DAYBOOK_KEYCHAIN"
 const isKept = (name: string): boolean =>
   /^(?:[A-Z][A-Z0-9_]{0,63}_(?:KEY|TOKEN)|DAYBOOK_MODEL|DAYBOOK_BASE_URL|DAYBOOK_KEYCHAIN)$/.test(name)
 
+/** The file. */
 export const path = (): string => join(dataFolder(process.env, homedir()), "keys.env")
 
 /** What the file sets; nothing if there is none. */

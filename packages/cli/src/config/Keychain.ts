@@ -11,6 +11,7 @@ import { FileProblem, UsageError } from "../support/Errors.ts"
 import * as Programs from "../support/Programs.ts"
 import { namedInKeychain } from "./KeyFile.ts"
 
+/** How a program is called. */
 interface Call {
   readonly words: ReadonlyArray<string>
   readonly input: string
@@ -43,6 +44,7 @@ const security: Tool = {
 
 export const toolOf = (platform: NodeJS.Platform): Tool => (platform === "darwin" ? security : secretTool)
 
+/** The program of this system, where it is installed. */
 const installed = () => {
   const tool = toolOf(process.platform)
   const path = Programs.find(tool.program)

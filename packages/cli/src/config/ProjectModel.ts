@@ -7,6 +7,7 @@ import { readText, realpath } from "@daybook/core/support/TextFile"
 import { isTrusted, projectAt, projectRoot, type Trust } from "@daybook/core/trust/ProjectTrust"
 import { UsageError } from "../support/Errors.ts"
 
+/** All that a project may set. */
 const WrittenProject = Schema.Struct({ model: optional(WrittenModel) }).pipe(shaped("a map of settings"))
 
 const maximumBytes = 64 * 1024

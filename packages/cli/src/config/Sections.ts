@@ -299,6 +299,7 @@ export const searchOf = (
     ? { provider, url: url ?? "" }
     : { provider, apiKey: expanded(key, environment).value, ...present({ url }) }
 
+/** Whether the API key is a literal in the file. */
 const isLiteral = (key: string | undefined): boolean => key !== undefined && !/\$\{|^\$[A-Za-z_]/.test(key)
 
 /** The paths of API keys that are literals in the file; undefined if there are none. */

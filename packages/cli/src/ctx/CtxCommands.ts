@@ -104,6 +104,7 @@ export interface Out {
   readonly note: (text: string) => void
 }
 
+/** Buffers small writes. */
 const gathered = (out: Out) => {
   let waiting: Array<string | Uint8Array> = []
   let length = 0
@@ -169,6 +170,7 @@ export const history = async (out: Out, root: string, { house, json, session }: 
   }
 }
 
+/** `ctx latest`. */
 export const latest = async (out: Out, root: string, { house, json, session }: Options): Promise<void> => {
   const { name, path } = chosen(Files.openSessions(root, house), session)
   const file = join(path, "latest.md")

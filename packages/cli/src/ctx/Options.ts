@@ -9,6 +9,7 @@ export const isName = (text: string): boolean =>
 /** Whether the text is a session's name: `index` is the folder beside the sessions (NA-2). */
 export const isSessionName = (text: string): boolean => text !== "index" && isName(text)
 
+/** The rule for names, for error messages. */
 const nameRule =
   "1-64 letters, digits, dots, underscores, pluses or hyphens, beginning with a letter or digit, not ending in .sock or .d"
 

@@ -40,6 +40,7 @@ const note = (text: string): void =>
     if (trouble !== undefined && !trouble.closed) process.exitCode ??= exitCode.unavailable
   })
 
+/** Whether one of these options precedes a `--`. */
 const asksFor = (words: ReadonlyArray<string>, ...options: ReadonlyArray<string>): boolean => {
   const end = words.indexOf("--")
   return (end < 0 ? words : words.slice(0, end)).some((word) => options.includes(word))

@@ -41,6 +41,7 @@ export interface Check {
   readonly about: string
   readonly verdict: "ok" | "warning" | "error"
   readonly says: string
+  /** What to do about it. */
   readonly fix?: string
 }
 
@@ -121,6 +122,7 @@ const mendings = {
   unfinished: "erases it"
 } as const
 
+/** One fault, mended if `fix`. */
 const snapshotFault = (fault: Upkeep.Fault, fix: boolean) => {
   const { details, kind, root, store } = fault
   const says = `snapshots of ${root ?? store}: ${details}`
@@ -323,6 +325,7 @@ export const configuration = Effect.gen(function* () {
   })
 })
 
+/** Checks that the configured sandbox can be created. */
 const sandbox = ({
   mcp = {},
   sandbox: settings = {}

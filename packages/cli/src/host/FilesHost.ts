@@ -16,6 +16,7 @@ import * as PlaceStore from "./PlaceStore.ts"
 export const rootOf = (given: string | undefined) =>
   Effect.sync(() => (given === undefined ? rootPath(process.env, homedir(), process.cwd()) : resolve(given)))
 
+/** The number of a group by its name in `/etc/group`. */
 const groupNumber = (name: string): Effect.Effect<number, UsageError> =>
   Effect.tryPromise(() => readFile("/etc/group", "utf8")).pipe(
     Effect.orElseSucceed(() => ""),

@@ -106,6 +106,7 @@ export interface HttpRequest {
   readonly names: ReadonlyArray<string>
   /** Origins of other sites whose pages may use the server. */
   readonly origins: ReadonlyArray<string>
+  /** The files of the certificate with its chain, and of its key. */
   readonly tls: { readonly cert: string; readonly key: string } | undefined
   readonly behindProxy: boolean
   /** The server's address as a node of its database. */

@@ -32,6 +32,7 @@ export const modelsLayer = Layer.effect(ModelResolver, Effect.flatMap(modelOptio
 /** A model by its name as a person types it. `needs` is the missing setting. */
 type ListedModel = Omit<OfferedModel, "model"> & { readonly model: string }
 
+/** One server, and the variables that hold its key. */
 type ListedServer = { readonly provider: string; readonly name: string; readonly keys: ReadonlyArray<string> }
 
 /** `200k`, `1M`, `1.05M`. */

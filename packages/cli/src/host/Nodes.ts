@@ -30,6 +30,7 @@ export const reporting = (place: DatabasePath.Place) =>
         )
   )
 
+/** The nodes, and the sessions that wait for another one. */
 export const found = Effect.gen(function* () {
   const server = yield* Remote
   if (server !== undefined) {

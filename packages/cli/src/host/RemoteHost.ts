@@ -173,6 +173,7 @@ export const nodesOf = (server: Server) =>
     () => Effect.succeed({ nodes: [], waiting: [] })
   )
 
+/** Which events of live shells to read. */
 interface ShellEventsQuery {
   /** Undefined: those of all sessions. */
   readonly sessionID: SessionID | undefined

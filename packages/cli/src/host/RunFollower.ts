@@ -49,6 +49,7 @@ export const makeNotes = () => {
 }
 
 export interface StartedWork<E> {
+  /** The cursor from which its events are shown. */
   readonly after: number
   /** Returns when no more events are expected; fails with the error of the work. */
   readonly done: Effect.Effect<void, E>
@@ -65,6 +66,7 @@ export interface FollowOptions<E, E2, R> {
   readonly silent?: boolean
   /** Show the model's reasoning (default: true). */
   readonly reasoning?: boolean
+  /** Starts the work. */
   readonly start: Effect.Effect<StartedWork<E>, E2, R>
 }
 
@@ -108,6 +110,7 @@ export const follow = <E, E2, R>(
       })
   )
 
+/** A run that is being followed, and where it is shown. */
 interface Run {
   readonly sessionID: SessionID
   readonly json: boolean
@@ -201,6 +204,7 @@ const mentionRest = (run: Run, screen: Screen.Screen | undefined, queue: Queue.D
     })
   )
 
+/** Shows one event: as JSON, or on the terminal. */
 const show = Effect.fnUntraced(function* (
   run: Run,
   screen: Screen.Screen | undefined,
@@ -248,6 +252,7 @@ const showAll = Effect.fnUntraced(function* (
   }
 })
 
+/** Writes the structured value, if the answer is one. */
 const writeValue = ({ json, output, structured, view }: Run, screen: Screen.Screen | undefined) =>
   json || !structured || view.value === undefined
     ? Effect.void

@@ -26,6 +26,7 @@ import { Remote } from "./Remote.ts"
 
 const host = Effect.promise(() => import("./Host.ts"))
 
+/** Runs over the server, if one is named. */
 const orRemote = <A, E, R, E2, R2>(effect: Effect.Effect<A, E, R>, local: Effect.Effect<A, E2, R2>) =>
   Effect.gen(function* () {
     const server = yield* Remote

@@ -109,6 +109,7 @@ const interrupt = Effect.gen(function* () {
   return Deferred.await(made)
 })
 
+/** Runs one command after another in the shell. */
 const makeRunner = Effect.fnUntraced(function* (host: HostClient, id: string) {
   const output = yield* Output
   const print = yield* ShellExec.printing

@@ -17,6 +17,7 @@ import { asFlag, withStarted } from "./ShellHostWork.ts"
 
 const longest = 65_536
 
+/** The first line of stdin. */
 const fromStdin: Effect.Effect<string, UsageError> = Effect.tryPromise({
   try: async () => {
     let text = ""

@@ -87,6 +87,7 @@ interface ShellCommand {
   readonly command: string
   readonly budget?: Budget
   readonly timeoutSeconds: number
+  /** Sends stdin to the command. */
   readonly input: boolean
   readonly live: boolean
   /** Takes the output while the command runs. */

@@ -34,6 +34,7 @@ const openLog = ({ log }: ShellHostPlace) =>
     ({ descriptor }) => Effect.sync(() => closeSync(descriptor))
   )
 
+/** The last sentence that the host wrote. */
 const lastWords = (descriptor: number, from: number): string => {
   const buffer = Buffer.alloc(mostRead)
   const length = readSync(descriptor, buffer, 0, mostRead, from)

@@ -36,6 +36,7 @@ export const cutLine = ({ bytes, events, held, sessionID, to }: Cut): string =>
     held.map(({ after, name }) => `${oneLine(name, 80)} (at ${after})`).join(", ")
   )
 
+/** The fields of a cut for `--json`. */
 export const cutJson = ({ bytes, events, floor, held, sessionID, to }: Cut) => ({
   sessionID,
   floor,

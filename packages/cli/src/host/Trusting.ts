@@ -124,6 +124,7 @@ export class Everything extends Context.Reference<Everything>()("@daybook/cli/Tr
   defaultValue: (): boolean => false
 }) {}
 
+/** The store of decisions, with the folders that the configuration trusts and `--trust`. */
 export const storeOf = ({ trust }: Pick<Configuration.Configured, "trust">) =>
   Effect.map(Everything, (everything) =>
     TrustStore.make({

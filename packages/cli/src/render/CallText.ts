@@ -118,6 +118,7 @@ const patched = (patch: string): ReadonlyArray<ChangedLine> =>
     return line.startsWith("*** ") && !/^\*\*\* (?:Begin|End)/.test(line) ? [{ sign: " ", text: line.slice(4) }] : []
   })
 
+/** The changed lines, as far as the call's input shows them. */
 const changed = ({ input, tool }: Call): ReadonlyArray<ChangedLine> => {
   switch (tool) {
     case "edit":

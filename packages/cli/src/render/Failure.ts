@@ -82,6 +82,7 @@ const codes = new Map(tags.flatMap(([code, names]) => names.split(" ").map((name
 /** Reasons of database errors that are conflicts with another process, or with an existing file. */
 const conflicts: ReadonlySet<unknown> = new Set(["busy", "in-use", "exists"])
 
+/** Advice by the reason of a database error. */
 const advices = new Map([
   ["busy", "another process holds it: try again"],
   ["away", "it cannot be reached: check that it runs, then try again"],
@@ -170,6 +171,7 @@ const activityCode = (error: unknown): number => {
   return codes.get(type) ?? (type === "provider" ? exitCode.model : exitCode.failed)
 }
 
+/** Renders the faults of the environment, each with its variable. */
 const variables: ConfigError.ConfigErrorReducer<undefined, string> = {
   andCase: (_, left, right) => `${left}; ${right}`,
   orCase: (_, left, right) => `${left}, or ${right}`,

@@ -22,6 +22,7 @@ export interface Region {
   /** The unfinished row, without its prefix. */
   readonly row: string
   readonly channel: Channel
+  /** Its lines as last drawn. */
   readonly drawn: ReadonlyArray<string>
 }
 

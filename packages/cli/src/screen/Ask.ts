@@ -22,6 +22,7 @@ export interface DrawnQuestion {
   readonly lastKey: number
 }
 
+/** Whether a key that comes now is an answer. */
 export const listens = ({ at, lastKey }: DrawnQuestion, now: number): boolean => now - Math.max(at, lastKey) >= moment
 
 /** What a permission question waits for. */
@@ -76,6 +77,7 @@ export const onText = (now: Mode, text: string): Reply => {
   return words === "" ? keys : answer(Answer.Correct({ message: words }))
 }
 
+/** Whether the editor is used. */
 export const takesText = ({ type }: Mode): boolean => type === "words" || type === "always"
 
 const rows = (text: string): ReadonlyArray<string> => text.replace(/^\n|\n$/g, "").split("\n")
@@ -129,6 +131,7 @@ export interface Questions {
   readonly answers: ReadonlyArray<string>
 }
 
+/** The typed answer; the answers of all questions once each has one. */
 export const answered = ({ answers, pending }: Questions, typed: string): Questions | ReadonlyArray<string> => {
   const item = pending.questions[answers.length]
   const all = item === undefined ? answers : [...answers, answerOf(item, typed)]

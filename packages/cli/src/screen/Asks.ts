@@ -20,6 +20,7 @@ export interface Served {
 export interface Asks {
   readonly layer: Layer.Layer<PermissionAsker>
   readonly pending: () => ReadonlyArray<Pending>
+  /** Replaces the open questions of a server by these. */
   readonly served: (open: ReadonlyArray<Served>) => void
   readonly watch: (changed: () => void) => void
   /** Refuses open questions and later ones: nobody is there any more. */

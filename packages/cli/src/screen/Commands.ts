@@ -203,6 +203,7 @@ const agentCommand = (desk: Desk, rest: string) =>
     if (chosen !== undefined) yield* switchAgent(desk, chosen)
   })
 
+/** Changes the agent of this session, or of the next one. */
 export const switchAgent = Effect.fnUntraced(function* (desk: Desk, name: string) {
   const session = desk.session()
   if (session !== undefined) return yield* (yield* Sessions).switchAgent(session.id, name)

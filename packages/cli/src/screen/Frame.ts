@@ -32,6 +32,7 @@ const rowsAbove = ({ columns: before, cursor, lines }: Frame, columns: number): 
     : lines.slice(0, cursor.row).reduce((sum, line) => sum + Math.max(1, Math.ceil(visibleWidth(line) / columns)), 0) +
       Math.floor(cursor.column / columns)
 
+/** From the frame's last row to the picture's cursor. */
 const toCursor = ({ cursor, lines }: Picture): string => `${up(lines.length - 1 - cursor.row)}\r${right(cursor.column)}`
 
 const redrawn = (frame: Frame, kept: ReadonlyArray<string>, picture: Picture, columns: number): string => {

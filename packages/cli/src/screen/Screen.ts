@@ -368,6 +368,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     return dialog !== undefined && Ask.subjectOf(dialog) === s.asked && isReady() ? dialog : undefined
   }
 
+  /** Notices a key that was typed for something else. */
   const elsewhere = () => {
     s.guard = { ...s.guard, lastKey: Date.now() }
   }

@@ -81,6 +81,7 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
     /** Open questions of models, by session and call. */
     questions: new Map<string, Questions>(),
     stopping: false,
+    /** The command that runs for the person. */
     command: undefined as { readonly line: string; fiber: Fiber.RuntimeFiber<void> | undefined } | undefined
   }
   let following: Fiber.RuntimeFiber<void> | undefined
@@ -334,6 +335,7 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
     return true
   }
 
+  /** Takes the last waiting prompt back. */
   const takeBack = (use: (text: string) => void) => {
     const last = [...state.view.waiting].at(-1)
     const { session } = state

@@ -51,8 +51,10 @@ export interface View {
   readonly running: ReadonlyMap<string, RunningCall>
   /** The running activity; undefined while nothing runs. */
   readonly activity: { readonly id: ActivityID; readonly startedAt: number } | undefined
+  /** The message of the running step. */
   readonly messageID: MessageID | undefined
   readonly phase: Phase
+  /** Tokens of the last request. */
   readonly last: Tokens | undefined
   readonly model: ModelRef | undefined
   readonly agent: string | undefined

@@ -7,6 +7,7 @@ import { neutralPath } from "./Paths.ts"
 /** Where the person's desktop is. */
 const desktop = ["DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY"]
 
+/** The environment of a program of the person's desktop. */
 export const environment = (): Record<string, string> => childEnvironment(process.env, desktop)
 
 const isProgram = (path: string): boolean => {

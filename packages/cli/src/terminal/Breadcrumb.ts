@@ -9,6 +9,7 @@ import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import { terminalID } from "@daybook/log/support/TerminalID"
 import { dataFolder } from "../support/Paths.ts"
 
+/** What a terminal did last. */
 type Breadcrumb = { readonly directory: string; readonly sessionID: SessionID }
 
 /** Of stdin, stdout and stderr. */
@@ -45,6 +46,7 @@ export const parse = (text: string): Breadcrumb | undefined => {
     : { directory, sessionID: sessionID.right }
 }
 
+/** What this terminal did last. */
 export const last: Effect.Effect<Breadcrumb | undefined> = Effect.promise(async () => {
   const path = await file()
   if (path === undefined) return undefined

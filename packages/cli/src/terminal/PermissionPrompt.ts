@@ -176,6 +176,7 @@ export const questionPages = (request: PermissionRequest, size: Size, style: Sty
   )
 }
 
+/** The patterns that "always" would save. */
 export const alwaysText = ({ always, permission }: PermissionRequest, size: Size): string =>
   lines(
     [

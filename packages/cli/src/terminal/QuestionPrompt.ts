@@ -61,6 +61,7 @@ const askAll = Effect.fnUntraced(function* ({ questions }: PendingQuestion) {
   return answers
 }, Question.together)
 
+/** Asks about the calls, one at a time. */
 const askEach = Effect.fnUntraced(function* (waiting: Queue.Dequeue<Called>) {
   const log = yield* EventLog
   const sessions = yield* Sessions

@@ -113,6 +113,7 @@ export const lines: Format = {
   heartbeat: () => "\n"
 }
 
+/** The frames of a page, and the place behind it. */
 const framed = (
   { cursorOf }: ShellFeed,
   format: Format,

@@ -22,6 +22,7 @@ import { Output } from "../terminal/Output.ts"
 export interface WatchOptions {
   readonly token: AccessToken
   readonly feed: ShellFeed
+  /** Where a page starts. */
   readonly after: number
   /** The only session that is shown, if there is one. */
   readonly session: SessionID | undefined
@@ -93,6 +94,7 @@ const events = ({ after, feed }: WatchOptions) => {
 
 const fixed = (contentType: string, text: string) => HttpServerResponse.text(text, { contentType })
 
+/** The app, behind the guard. */
 export const make = (options: WatchOptions) =>
   HttpRouter.empty.pipe(
     HttpRouter.get("/", Effect.succeed(fixed("text/html; charset=utf-8", shellsDocument(options)))),

@@ -103,6 +103,7 @@ const makeAgentFiles = (options: AgentFilesOptions, trust: Trust) => {
   })
 }
 
+/** What `Agents` offers. */
 export interface Service {
   /** Returns the agent with this name (default: `build`). With a Location, includes its project's agents. */
   readonly get: (name: string | undefined, location?: Location) => Effect.Effect<Agent, AgentNotFound>

@@ -243,6 +243,7 @@ const systemArguments = (): ReadonlyArray<string> =>
     return stats.isSymbolicLink() ? ["--symlink", readlinkSync(name), name] : ["--ro-bind", name, name]
   })
 
+/** Temporary folders that disappear with the sandbox. */
 const privateFolders = (home: string, bytes: number): ReadonlyArray<string> => {
   const temporary = (name: string, mode: string) => ["--perms", mode, "--size", String(bytes), "--tmpfs", name]
   return [

@@ -137,7 +137,9 @@ export interface SandboxSettings {
   readonly mode?: "off" | "on"
   /** `off` (the default): an empty network namespace. `on`: the host's network. */
   readonly network?: "off" | "on"
+  /** Additional folders and files that may be written. */
   readonly writable?: ReadonlyArray<string>
+  /** Additional folders and files that may be read. */
   readonly readable?: ReadonlyArray<string>
   /** Paths that are hidden even inside the folders above. */
   readonly hidden?: ReadonlyArray<string>

@@ -154,6 +154,7 @@ const childrenOf = (pid: string): ReadonlyArray<string> =>
 export interface Outside {
   /** The sandbox's first process: with its end the kernel ends all others. */
   readonly init: number
+  /** The program that was started in the sandbox. */
   readonly program: number
 }
 

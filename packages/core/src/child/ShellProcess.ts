@@ -66,6 +66,7 @@ export interface Command {
 }
 
 export interface ShellProcess {
+  /** The id of the process and of its group. */
   readonly pid: number
   /**
    * Both streams in the order of arrival. Ends when the command and every process that holds its streams have ended; after

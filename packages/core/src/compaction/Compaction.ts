@@ -92,6 +92,7 @@ const complete = ({ log, messageID, reason, request }: Attempt, plan: Plan, summ
   return uncontested(ending)
 }
 
+/** The error of an attempt that did not complete. */
 const errorOf = (cause: Cause.Cause<SummaryFailed | LogError>): StoredError => {
   const failure = Option.getOrUndefined(Cause.failureOption(cause))
   if (failure instanceof SummaryFailed) return failure.error

@@ -316,6 +316,7 @@ interface SummaryInput {
   readonly log: EventLog["Type"]
   readonly sessionID: SessionID
   readonly owner: OwnerToken
+  /** Id of the compaction attempt. */
   readonly messageID: MessageID
   readonly model: ResolvedModel
   readonly summarizer: (maxOutputTokens: number) => Effect.Effect<ResolvedModel>

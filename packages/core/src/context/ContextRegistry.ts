@@ -88,6 +88,7 @@ const makeEnvironment = (directory: string): ContextSource =>
     update: (_, here) => `You work ${place(here)} now. ${paths}`
   })
 
+/** What `HostContext` offers. */
 export interface HostContextService {
   /**
    * Adds a source until the scope closes; then sessions that were told its text are told that it is gone. A duplicate
@@ -149,6 +150,7 @@ export const layerSources = (sources: ReadonlyArray<ContextSource>): Layer.Layer
     Effect.flatMap(HostContext, ({ register }) => Effect.forEach(sources, register, { discard: true }))
   )
 
+/** What `ContextRegistry` offers. */
 export interface ContextRegistryService {
   readonly register: (source: ContextSource) => Effect.Effect<void, never, Scope.Scope>
   readonly observe: (turn: ContextTurn) => Effect.Effect<Observed>

@@ -54,6 +54,7 @@ interface Execution<A, E> {
   failure?: Cause.Cause<E | RunInterrupted>
 }
 
+/** A key that is not idle. */
 interface Entry<A, E> {
   readonly idle: Deferred.Deferred<void>
   current: Execution<A, E>

@@ -19,6 +19,7 @@ export interface Definition<A> {
   readonly result: Either.Either<A, string>
 }
 
+/** Maximum bytes of a definition file. */
 const maximumDefinitionBytes = 64 * 1024
 const maximumFiles = 200
 const maximumEntries = 5_000

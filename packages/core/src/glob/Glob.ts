@@ -105,6 +105,7 @@ export const readPath = (pattern: string): Path => {
   return segments.at(-1) === folders ? [...segments, anyName] : segments
 }
 
+/** Whether a pattern exceeds the limits of length or stars. */
 export const isCostly = (pattern: string): boolean =>
   pattern.length > maxGlobLength || (pattern.match(/\*+/g) ?? []).length > maxGlobStars
 

@@ -126,6 +126,7 @@ const maximumWarnings = 10
 /** Milliseconds of work between yields. */
 const patience = 8
 
+/** Yields when the interval has passed. */
 const makeTurns = () => {
   let begun = performance.now()
   return (): Promise<void> | undefined =>

@@ -53,6 +53,7 @@ const bounded = (limits: BodyLimits, events: boolean) => {
 export const withBody = ({ headers, status, statusText }: Response, body: ReadableStream<Uint8Array>): Response =>
   new Response(body, { headers, status, statusText })
 
+/** Whether the response is a stream of server-sent events. */
 const isEventStream = ({ headers }: Response): boolean =>
   headers.get("content-type")?.toLowerCase().startsWith("text/event-stream") === true
 

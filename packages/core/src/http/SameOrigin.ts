@@ -70,6 +70,7 @@ const startOf = (input: Parameters<typeof fetch>[0], init: RequestInit = {}): re
   return [new URL(input.url), { method, headers, signal, ...(body === null ? {} : { body, duplex: "half" }), ...init }]
 }
 
+/** What is read of a response to follow its redirect. */
 interface Redirecting {
   readonly status: number
   readonly headers: { readonly get: (name: string) => string | null }

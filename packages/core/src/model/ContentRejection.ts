@@ -10,6 +10,7 @@ export interface RejectedContent {
   readonly extent: "all" | "some" | "many"
 }
 
+/** Statuses of invalid requests. */
 const invalid: ReadonlySet<number> = new Set([400, 413, 415, 422])
 const ambiguous: ReadonlySet<number> = new Set([403, 404, 500, 501])
 

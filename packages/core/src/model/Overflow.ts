@@ -92,6 +92,7 @@ export const exceedsRate = (text: string): boolean => {
 /** A smaller limit concerns a field, such as a name or a description, and not the conversation. */
 const longestField = 100_000
 
+/** Whether a text of the request is too long, if the words are about one. */
 const longText = (text: string): boolean | undefined => {
   const [, maximum] = /string too long\. expected a string with maximum length (\d+)/i.exec(text) ?? []
   return maximum !== undefined

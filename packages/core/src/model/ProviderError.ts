@@ -76,6 +76,7 @@ export const classifyError = (error: unknown, modelID?: string): ProviderFailure
   }
 }
 
+/** Normalized facts about a failure. */
 interface Facts {
   readonly detail?: string
   readonly body?: string
@@ -205,6 +206,7 @@ const saidIn = (value: unknown, depth = 0): string | undefined => {
   return behind ?? wordFields.map((name) => saidIn(value[name], depth + 1)).find(Predicate.isNotUndefined)
 }
 
+/** The JSON object or list that is a whole text. */
 const wrappedIn = (text: string): unknown => (/^\s*[[{]/.test(text) ? parseJson(text) : undefined)
 
 /** `@effect/ai` holds a non-JSON body as a JSON string literal. */

@@ -29,6 +29,7 @@ const isSame = (a: ReadonlyArray<Tool.Any>, b: ReadonlyArray<Tool.Any>): boolean
 const makeDecode = (toolkit: Toolkit.WithHandler<Tools>): Decode =>
   Schema.decode(Schema.ChunkFromSelf(Response.StreamPart(toolkit)))
 
+/** The decoder of a stream that may call these tools. */
 const decoderOf = (toolkit: Toolkit.WithHandler<Tools>, tools: ReadonlyArray<Tool.Any>): Decode => {
   const [first] = tools
   if (first === undefined) return decodeNoTools
@@ -72,6 +73,7 @@ export interface Provider extends Omit<LanguageModel.ConstructorParams, "generat
   readonly openText?: (request: LanguageModel.ProviderOptions) => Effect.Effect<Pull, AiError.AiError, Scope.Scope>
 }
 
+/** The parts of a whole answer, from those of its stream. */
 const whole = (parts: Chunk.Chunk<Response.StreamPartEncoded>): Array<Response.PartEncoded> => {
   const all: Array<Response.PartEncoded> = []
   const texts = new Map<string, string>()

@@ -36,6 +36,7 @@ const rulesOf = (rules: ReadonlyArray<Rule>, permission: string): Rules => {
   return { list, open: all >= 0 && (exception < 0 || all < exception) }
 }
 
+/** Whether the text contains the name as whole words. */
 const contains = (text: string, name: string): boolean => {
   for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1)) {
     const [before, after] = [text[at - 1] ?? " ", text[at + name.length] ?? " "]
@@ -109,6 +110,7 @@ const mentions = (text: string): ReadonlyArray<string> =>
 /** Which rules to consult: all, those that do not match every command, or those that fix how the command begins. */
 type Which = "all" | "particular" | "beginning"
 
+/** The verdict of the last rule that matches. */
 const said = ({ list }: Rules, text: string, which: Which): Verdict | undefined =>
   list.find(
     ({ pattern }) =>

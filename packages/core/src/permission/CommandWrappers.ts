@@ -24,6 +24,7 @@ export interface Inner {
   readonly guessed: boolean
 }
 
+/** The options of a program that runs a command, and where the command begins. */
 interface Form {
   /** Letters of options with a value. */
   readonly values?: string
@@ -139,6 +140,7 @@ const wrappers = new Set([
   ...". alias bwrap coproc entr find firejail parallel proot rush setarch source trap".split(" ")
 ])
 
+/** Commands that execute their input. */
 const readers = new Set([...shells, "xargs", "parallel", "source", ".", "busybox", "toybox"])
 
 export const isWrapper = (command: SimpleCommand): boolean => wrappers.has(nameOf(command))
@@ -191,6 +193,7 @@ interface Scanned {
 /** The value of an option that begins in the middle of a word. */
 const partOf = (word: Word, from: number): Word => ({ ...word, unquoted: word.unquoted.slice(from), splits: false })
 
+/** Reads options up to the command. */
 const scanned = (form: Form, words: ReadonlyArray<Word>): Scanned => {
   const scripts: Array<Word> = []
   const options: Array<Word> = []

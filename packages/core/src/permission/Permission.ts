@@ -50,12 +50,14 @@ interface CallQuestion {
   readonly untrusted: string | undefined
 }
 
+/** The approval of a pattern for calls like this one. */
 const approvalOf = ({ definition, permission }: Authorization, resource: string): Approval => ({
   permission,
   resource,
   ...(definition === undefined ? {} : { definition })
 })
 
+/** Truncates texts to what an event holds. */
 const shortened = (texts: ReadonlyArray<string>): ReadonlyArray<string> =>
   texts.slice(0, 20).map((text) => (text.length <= 500 ? text : `${text.slice(0, 500)}...`))
 
@@ -176,6 +178,7 @@ export class Permission extends Context.Tag("@daybook/core/Permission")<
 const changedSince =
   "The tool, its server or its shell changed after a person answered for it: this definition is not the one that was approved."
 
+/** Whether the patterns, once saved, would allow the call. */
 const covers = ({ request, resources }: CallQuestion, { approvals }: ResourceState, patterns: ReadonlyArray<string>) =>
   judgeByApprovals(request, resources, [...approvals, ...patterns.map((pattern) => approvalOf(request, pattern))]).open
     .length === 0

@@ -45,6 +45,7 @@ export type Answer = Data.TaggedEnum<{
 /** Makes and matches answers: `Answer.Once()`, `Answer.Correct({ message })`. */
 export const Answer = Data.taggedEnum<Answer>()
 
+/** What `PermissionAsker` offers. */
 export interface Service {
   /** Waits for the answer. Interruption withdraws the question. One question at a time per session. */
   readonly ask: (request: PermissionRequest) => Effect.Effect<Answer>

@@ -49,6 +49,7 @@ export type SavedApproval = typeof SavedApproval.Type
 /** A session's event about a decision, or about a revoked approval. */
 export type PermissionEvent = EventOfType<"session.next.permission.decided" | "session.next.permission.revoked">
 
+/** What `PermissionStore` offers. */
 export interface Service {
   /** The valid approvals of the folder at this path now, oldest first; with `permission`, only its own. */
   readonly list: (

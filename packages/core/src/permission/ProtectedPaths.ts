@@ -46,6 +46,7 @@ const obeyedNames: ReadonlySet<string> = new Set(
   ].map((name) => name.toLowerCase())
 )
 
+/** Folders and files with secret content. */
 const secretNames: ReadonlySet<string> = new Set(
   words(
     ".ssh .gnupg .aws .azure .gcloud .kube .docker .password-store .vault-token .envrc .direnv",

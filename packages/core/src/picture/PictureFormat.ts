@@ -17,6 +17,7 @@ const locked = /\/Encrypt\s*(?:\d+\s+\d+\s+R|<<)/g
 
 const latin1 = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1")
 
+/** Whether bytes are meant as a PDF document. */
 const isPdf = (bytes: Uint8Array): boolean => latin1(bytes.subarray(0, headerBytes)).includes("%PDF-")
 
 /** Whether the entry is in a trailer, or in the dictionary of a stream of cross-references. Elsewhere it is text. */

@@ -290,11 +290,13 @@ type File = Extract<ToolContent, { type: "file" }>
 /** The first bytes, enough to detect the format. */
 const beginning = /^data:[^,]*;base64,(.{0,512})/s
 
+/** Whether the file is a picture, or is declared as one. */
 export const isPicture = ({ mime, uri }: File): boolean => {
   const [, head] = beginning.exec(uri.slice(0, 2_048)) ?? []
   return /^image\//i.test(mime) ? /^data:/i.test(uri) : pictureFormat(Buffer.from(head ?? "", "base64")) !== undefined
 }
 
+/** Whether the file is a PDF document, or is declared as one. */
 const isDocument = ({ mime, uri }: File): boolean =>
   /^data:/i.test(uri) &&
   (/^application\/(?:x-)?pdf\b/i.test(mime) || /^data:[^,]*;base64,JVBERi/i.test(uri.slice(0, 300)))
@@ -329,6 +331,7 @@ const fitFile = Effect.fnUntraced(function* (pictures: PictureFitter, file: File
   )
 })
 
+/** The document, or the text that replaces it. */
 const checkedDocument = (file: File) => {
   const name = file.name ?? "a PDF document"
   const bytes = dataBytes(file.uri)

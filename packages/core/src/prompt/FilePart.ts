@@ -48,6 +48,7 @@ export const textPart = (text: string): Prompt.TextPartEncoded => ({ type: "text
 export const mediaKinds = ["image", "pdf"] as const
 export type MediaKind = (typeof mediaKinds)[number]
 
+/** The kind of a medium that is shown as a file. */
 export const mediaKind = (mime: string): MediaKind | undefined =>
   mime.startsWith("image/") ? "image" : mime === "application/pdf" ? "pdf" : undefined
 

@@ -46,6 +46,7 @@ const named = (name: string, mime: string, note?: string): UserPart =>
     `<media name="${attribute(name)}" type="${attribute(mime)}"${note === undefined ? "" : ` note="${attribute(note)}"`}/>`
   )
 
+/** The file after its name, or the sentence in its place. */
 const shownFile = (
   file: Pick<FileAttachment, "uri" | "mime" | "name">,
   name: UserPart | undefined,

@@ -121,6 +121,7 @@ export interface TemplateOptions extends DefinitionSources {
   readonly templates?: ReadonlyArray<Template> | undefined
 }
 
+/** What `Templates` offers. */
 export interface Service {
   readonly find: (name: string, location?: Location) => Effect.Effect<Template, TemplateNotFound>
   readonly list: (location?: Location) => Effect.Effect<ReadonlyArray<Template>>

@@ -29,6 +29,7 @@ export interface RequestHook {
   ) => Effect.Effect<HostRequest, unknown>
 }
 
+/** What `HostRequests` offers. */
 export interface Service {
   /** Adds a hook until the scope closes. Hooks run in registration order. */
   readonly register: (hook: RequestHook) => Effect.Effect<void, never, Scope.Scope>

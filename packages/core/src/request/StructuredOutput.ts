@@ -21,6 +21,7 @@ export { StructuredOutputFailed } from "../domain/RunFailure.ts"
 /** The name of the tool that takes the answer. */
 export const outputTool = "structured_output"
 
+/** Maximum characters of a schema. */
 const schemaLimit = 65_536
 
 /** Compiles schema patterns to linear-time expressions: the model controls the text they match (LM-23). */
@@ -58,6 +59,7 @@ const validatorsOf = (draft: unknown) => {
   return draft.includes("/2019-09/") ? [Ajv2019] : [Ajv2020]
 }
 
+/** The part of a schema at a local reference: `#/$defs/Ticket`. */
 const partAt = (schema: JsonRecord, reference: string): JsonRecord | undefined => {
   if (!reference.startsWith("#/")) return undefined
   const names = reference.slice(2).split("/")

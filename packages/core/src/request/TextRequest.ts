@@ -31,6 +31,7 @@ export const add = (a: Tokens | undefined, b: Tokens): Tokens =>
         cache: { read: a.cache.read + b.cache.read, write: a.cache.write + b.cache.write }
       }
 
+/** The usage in event form. */
 export const spentFields = ({ cost, estimated, tokens }: UsageSum): Partial<Used> =>
   tokens === undefined ? {} : { cost, tokens, ...(estimated ? { estimated: true } : {}) }
 

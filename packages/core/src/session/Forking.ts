@@ -105,6 +105,7 @@ export const repeated = (event: SessionEvent, { message, seq }: Renaming): Draft
 /** The types that change what a model is shown of a message, on their branch only. */
 const edits: ReadonlySet<SessionEvent["type"]> = new Set(["session.next.context.edited", "session.next.part.withheld"])
 
+/** The types that make a message. */
 const makes: ReadonlySet<SessionEvent["type"]> = new Set([
   "session.next.agent.switched",
   "session.next.model.switched",

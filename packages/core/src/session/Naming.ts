@@ -68,6 +68,7 @@ export interface NamingOptions {
   readonly budget: Budget
 }
 
+/** What `Naming` offers. */
 export interface Service {
   /** An activity of the session begins: the session will be named after it, unless it has a name. */
   readonly expect: (session: Session) => void

@@ -26,6 +26,7 @@ export class Questions extends Context.Tag("@daybook/core/Questions")<
       options: QuestionRef & { readonly answers: ReadonlyArray<string> }
     ) => Effect.Effect<void, InvalidInput | QuestionClosed | AppendError>
     readonly dismiss: (options: QuestionRef) => Effect.Effect<void, InvalidInput | QuestionClosed | AppendError>
+    /** Waits for the end of a question. */
     readonly outcome: (question: QuestionRef) => Effect.Effect<Outcome, ReadError>
   }
 >() {}
@@ -101,4 +102,5 @@ const outcomeFor =
       : Option.some({ _tag: "Dismissed" })
   }
 
+/** Questions over the event log. */
 export const layer = Layer.effect(Questions, make)

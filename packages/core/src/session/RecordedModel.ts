@@ -20,6 +20,7 @@ import * as Redaction from "@daybook/log/support/Redaction"
 import { layerLanguageModel, type ModelResolver } from "../model/ModelResolver.ts"
 import { messagesOf, type NothingShown, shownAt } from "../request/Recorded.ts"
 
+/** One request and its answer. */
 const RecordedTurn = Schema.Struct({
   /** The conversation without system texts, a line for each part: `user: Hi`, `call bash: {...}`, `result bash: {...}`. */
   asked: Schema.Array(Schema.String),
@@ -122,6 +123,7 @@ const withoutSecrets = (part: Part): Part => decodePart(redactor.value(jsonOf(pa
 
 const metadataOf = Schema.decodeUnknownSync(Response.ProviderMetadata)
 
+/** The parts of a recorded answer, as a provider streams them. */
 const streamed = (part: Part, at: number): ReadonlyArray<Response.StreamPartEncoded> => {
   const id = `${part.type}-${at}`
   if (part.type !== "tool") {
@@ -172,6 +174,7 @@ const partsOf = ({ answered, finish, tokens }: RecordedTurn): ReadonlyArray<Resp
 const shown = (line: string | undefined): string =>
   line === undefined ? "nothing" : JSON.stringify(line.length <= 400 ? line : `${line.slice(0, 400)}...`)
 
+/** Where a request differs from the recorded one. */
 const difference = (asked: ReadonlyArray<string>, recorded: ReadonlyArray<string>): string => {
   const at = asked.findIndex((line, index) => line !== recorded[index])
   const index = at < 0 ? asked.length : at

@@ -68,6 +68,7 @@ interface Turn {
 
 const isInput = Schema.is(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
 
+/** Sends one request and collects the answer. */
 const turnOf = Effect.fnUntraced(function* (model: ResolvedModel, request: ProviderStream.ModelRequest) {
   const turn = { text: "", calls: [] as Array<Turn["calls"][number]>, tokens: noTokens }
   const take = (parts: ReadonlyArray<ProviderStream.StreamPart>) =>

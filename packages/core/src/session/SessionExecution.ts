@@ -60,7 +60,9 @@ export class PlacementFailed extends ErrorClass<PlacementFailed>("core")("Placem
   ({ details, node }) => `the node ${node} cannot listen: ${details}`
 ) {}
 
+/** What `SessionExecution` offers. */
 export interface Service {
+  /** Sessions that run in this process. */
   readonly active: Effect.Effect<ReadonlyArray<SessionID>>
   /** An explicit run: joins the active one, or starts one with at least one provider turn. */
   readonly resume: (sessionID: SessionID) => Effect.Effect<void, RunError>
@@ -124,6 +126,7 @@ const makeLocations = <R>(location: LocationLayer<never, R>) =>
     { idleTimeToLive: idleLocation }
   )
 
+/** The runner at a Location, which the scope holds. */
 type RunnerAt = (location: Location) => Effect.Effect<typeof SessionRunner.Service, never, Scope.Scope>
 
 /** The current activity of each session's drain: written by its fiber, read in the step that stops it. */

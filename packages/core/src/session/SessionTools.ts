@@ -85,6 +85,7 @@ const failureOf = ({ failure, session }: ChildResult): ToolFailure | undefined =
     : refuse("task.interrupted", `${child} was interrupted before it was done`)
 }
 
+/** `task`, for the sessions of the current Location. */
 const makeTask = Effect.fnUntraced(function* ({ taskDepth }: { readonly taskDepth: number }) {
   const agents = yield* Agents
   const permission = yield* Permission
@@ -162,6 +163,7 @@ const QuestionTool = Tool.make(questionTool, {
   })
 })
 
+/** `question`, for hosts where a person can answer. */
 const makeQuestion = Effect.map(Questions, (waiting) =>
   define(QuestionTool, {
     readOnly: true,

@@ -73,6 +73,7 @@ export type ChangeError = SessionNotFound | ImportUnfinished | StoreError | Appe
 
 export { rerun, type RerunAnswer, type RerunOptions } from "./Rerun.ts"
 
+/** What `Sessions` offers. */
 export interface Service {
   /** Creates a session; an existing id returns that session unchanged (CR-1). */
   readonly create: (
@@ -305,6 +306,7 @@ const isJsonRecord = Schema.is(JsonRecord)
 /** The field of a value other than an object: models answer with an object. */
 const wrapped = "value"
 
+/** The form of values of the schema: its encoded side as JSON Schema. */
 const formOf = (schema: Schema.Schema.Any): { readonly form: OutputFormat; readonly isWrapped: boolean } => {
   const whole: unknown = JSONSchema.make(schema)
   const { $defs = {}, $schema, ...root } = isJsonRecord(whole) ? whole : {}

@@ -30,4 +30,5 @@ const make = Effect.gen(function* () {
   return EventLoop.sharingAll(verbs)
 })
 
+/** The facade. */
 export const layer = Layer.effect(Sessions, make)

@@ -53,6 +53,7 @@ interface LeafMove {
   readonly redoes?: number
 }
 
+/** The events of an undo or a redo: what happened to files, then the move of the leaf. */
 const draftsOf = (files: Files, { from, path, redoes, to }: LeafMove) => {
   const [changed, left] = [pathsOf(files, false), pathsOf(files, true)]
   const restored = draft("session.next.files.restored", {

@@ -27,6 +27,7 @@ const left = (reason: string) => new PathStays({ reason })
 export const idOf = (content: Buffer): string =>
   createHash("sha1").update(`blob ${content.length}\0`).update(content).digest("hex")
 
+/** A path on the disk: a state that a snapshot can hold, or what else is there. */
 type DiskEntry = { readonly state: State } | { readonly other: "folder" | "special" | "large" }
 
 const find = async (name: string, limit: number): Promise<DiskEntry> => {
@@ -157,6 +158,7 @@ const put = (root: string, name: string, state: NonNullable<State>, bytes: Buffe
     }).pipe(Effect.ensuring(Effect.promise(() => fs.rm(temporary, { force: true }).catch(() => undefined))))
   }).pipe(Effect.scoped, Effect.uninterruptible)
 
+/** Removes the empty folders from one up to `top`. */
 const removeEmpty = (folder: string, top: string) =>
   attempt(async () => {
     for (let empty = folder; empty !== top && empty.startsWith(top); empty = path.dirname(empty)) {
@@ -192,6 +194,7 @@ const finishRemoval = (root: string, top: string, name: string) =>
 /** What happens to a path: `restored` had another content or mode, `recreated` was gone, `deleted` was new. */
 export type Action = "restored" | "recreated" | "deleted"
 
+/** A path that a restore looked at. */
 export interface Outcome {
   readonly path: string
   readonly action: Action | "already" | "conflict"
@@ -208,6 +211,7 @@ const actionOf = (seen: Change.State, wanted: Change.State): Action =>
 
 const others = { folder: "a folder is there", special: "it is not a regular file", large: "it is too large" } as const
 
+/** Decides about one path from what is there now. */
 const decide = (change: Change.Joined, found: DiskEntry, force: boolean): Step => {
   const { after, before, foreign, path } = change
   if ("other" in found) {

@@ -35,6 +35,7 @@ export const isPending = (store: string): boolean => existsSync(pendingIn(store)
 
 const namesIn = (folder: string) => fs.readdir(folder, { withFileTypes: true }).catch(() => [])
 
+/** The bytes of all files below a folder. */
 export const bytesOf = async (folder: string): Promise<number> => {
   let bytes = 0
   for (const entry of await namesIn(folder)) {
@@ -239,6 +240,7 @@ export const check = Effect.fn("Snapshots.check")(function* (folder: string) {
 
 const ids = /\b[0-9a-f]{40}\b/g
 
+/** Whether all objects of a snapshot are there, and none of these objects is `bad`. */
 const isWhole = (bad: ReadonlySet<string>, { store, tree }: References.Reference) =>
   Effect.match(gitIn(store, ["rev-list", "--objects", tree]), {
     onFailure: () => false,

@@ -45,6 +45,7 @@ export interface ToolOverlay {
 /** Why the tool with this name is missing; undefined if unknown. */
 export type Explanation = (name: string) => string | undefined
 
+/** Holds a value in a set until the scope closes. */
 const held = <A>(all: Set<A>, value: A): Effect.Effect<void, never, Scope.Scope> =>
   Effect.asVoid(
     Effect.acquireRelease(

@@ -41,6 +41,7 @@ export const refusalOf = (input: unknown): string | undefined => {
 
 // Lists inputs that models write against a tool's schema, and their meaning; advertised schemas stay strict.
 
+/** The known deviations for one tool. */
 interface Habits {
   /** Aliases of its fields, folded. A name that the schema declares is never an alias. */
   readonly fields?: Readonly<Record<string, string>>
@@ -211,8 +212,10 @@ const habits: Readonly<Record<string, Habits>> = {
   }
 }
 
+/** The known deviations of the tool with this name. */
 const habitsOf = (tool: string): Habits => (Object.hasOwn(habits, tool) ? (habits[tool] ?? {}) : {})
 
+/** An advertised JSON schema. */
 type Form = Readonly<Record<string, unknown>>
 
 const record = (value: unknown): Form => (Predicate.isReadonlyRecord(value) ? value : {})
@@ -222,6 +225,7 @@ const propertiesOf = (form: Form) => record(form["properties"])
 const requiredOf = (form: Form) => list(form["required"]).filter(Predicate.isString)
 const membersOf = (form: Form) => (Array.isArray(form["anyOf"]) ? form["anyOf"].map(record) : undefined)
 
+/** Whether the value has the form, judged by its outermost layer. */
 const accepts = (form: Form, value: unknown): boolean => {
   const members = membersOf(form)
   if (members !== undefined) return members.some((member) => accepts(member, value))
@@ -325,6 +329,7 @@ const objectOf = (form: Form, value: unknown, habits: Habits): unknown => {
   return isText && Predicate.isString(value) && !/^\s*[[{"]/.test(value) ? { [only]: value } : value
 }
 
+/** Converts the value to the form, as far as the habits allow. */
 const fit = (form: Form, value: unknown, habits: Habits): unknown => {
   const members = membersOf(form)
   if (members !== undefined) {

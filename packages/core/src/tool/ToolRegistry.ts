@@ -50,6 +50,7 @@ export interface RequestTools {
 const turnedOff = (name: string, overrides: Readonly<Record<string, boolean>>): boolean =>
   Object.entries(overrides).findLast(([pattern]) => matches(pattern, name))?.[1] === false
 
+/** What `ToolRegistry` offers. */
 export interface Service {
   /** Adds tools until the scope closes, which uncovers the tools below (TO-15). */
   readonly register: ToolOverlay["register"]

@@ -61,6 +61,7 @@ export interface TrustOptions {
 export interface TrustStore extends Trust {
   /** Surveys the project of a canonical folder. */
   readonly report: (directory: string) => Effect.Effect<Report, TrustError>
+  /** Stores a decision about the content in the report. */
   readonly decide: (report: Report, state: Decision["state"]) => Effect.Effect<void, TrustError>
 }
 
@@ -70,6 +71,7 @@ const maximumBytes = 8 * 1024 * 1024
 const decode = Schema.decodeUnknownOption(Schema.parseJson(Decision))
 const encode = Schema.encodeSync(Schema.parseJson(Decision))
 
+/** Identifies the folder that is at the root now. */
 const standsAt = async (root: string) => {
   const [identity, { uid: owner }] = await Promise.all([folderIdentity(root), fs.lstat(root)])
   return { path: root, identity, owner }
@@ -101,6 +103,7 @@ const isEmpty = ({ added, changed, removed }: Changes) => added.length + removed
 
 const approvedOf = (things: ReadonlyArray<Brought>): ReadonlySet<string> => new Set(things.map((each) => each.path))
 
+/** The store's folder and the surveyor of projects. */
 interface Parts extends TrustOptions {
   readonly surveyor: ReturnType<typeof makeSurveyor>
 }

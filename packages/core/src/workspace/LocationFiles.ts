@@ -151,6 +151,7 @@ const lexical = Effect.fnUntraced(function* (root: string, given: string) {
 const descriptorPath = (handle: fs.FileHandle) =>
   Effect.option(Effect.tryPromise(() => fs.readlink(`/proc/self/fd/${handle.fd}`)))
 
+/** Opens a regular file or a folder for reading. */
 const open = Effect.fn("LocationFiles.open")(function* (target: Target) {
   const name = target.resource
   const changed = refuse("path.outside", `${quoted(name)} was replaced while it was opened; nothing was read`)
@@ -220,6 +221,7 @@ const onDisk = async (full: string): Promise<string> => {
 
 const formOf = (full: string) => Effect.promise(() => onDisk(full))
 
+/** The canonical folder of the Location. */
 const rootOf = ({ directory }: Sources) => tryFile("use", directory, () => fs.realpath(directory))
 
 /** Resolves a path inside a configured reference; the reference itself is `name:.`. */

@@ -84,6 +84,7 @@ const oneByteTable = (): ReadonlyMap<string, number> =>
     ])
   ))
 
+/** The first character of a text that the encoding does not have. */
 export const missingIn = (encoding: TextEncoding, text: string): string | undefined => {
   if (encoding !== "windows-1252") return undefined
   const table = oneByteTable()

@@ -151,6 +151,7 @@ const expiredBody: Body = { content: "🔐 Not decided here in time" }
 
 type PermissionTarget = Extract<Target, { readonly type: "permission" }>
 
+/** Puts the post of a permission. */
 const show = (thread: string, target: PermissionTarget, body: Body) =>
   Effect.gen(function* () {
     const [outbox, sender] = [yield* Outbox, yield* Sender]
@@ -159,6 +160,7 @@ const show = (thread: string, target: PermissionTarget, body: Body) =>
     yield* sender.wake(thread)
   })
 
+/** Compares what is asked with what is shown. */
 const look = (secrets: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const [book, outbox] = [yield* Book, yield* Outbox]

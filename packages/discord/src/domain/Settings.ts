@@ -52,6 +52,7 @@ export const read = (text: string): Either.Either<Settings, ReadonlyArray<Issue>
 export const rights = ["ask", "approve", "administer"] as const
 export type Right = (typeof rights)[number]
 
+/** A person in a guild. */
 export interface Person {
   readonly id: string
   readonly roles: ReadonlyArray<string>

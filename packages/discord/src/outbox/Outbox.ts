@@ -30,6 +30,7 @@ export interface DuePost {
   readonly target: Target | undefined
 }
 
+/** A message that begins a thread. */
 export interface Beginning {
   readonly channel: string
   readonly message: string
@@ -269,6 +270,7 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
         sql`UPDATE post SET message = ${message}, attempt = NULL, due = body <> ${encodeBody(shown)} WHERE id = ${id}`
       ),
     shown: (id: number, shown: Body) => done(sql`UPDATE post SET due = body <> ${encodeBody(shown)} WHERE id = ${id}`),
+    /** The post is not sent. */
     dropped: (id: number, reason: string) =>
       done(sql`UPDATE post SET due = 0, attempt = NULL, dropped = ${reason} WHERE id = ${id}`),
     /** Nothing more is sent to the channel. */
@@ -303,6 +305,7 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
         sql`SELECT 1 FROM post WHERE message = ${message}
           UNION SELECT 1 FROM post WHERE channel = ${channel} AND due = 1 AND attempt IS NOT NULL`
       ),
+    /** What the buttons of a post act on. */
     targetOf: (nonce: string) =>
       first(sql<{ readonly target: string | null }>`SELECT target FROM post WHERE nonce = ${nonce}`, (row) =>
         row?.target == null ? undefined : decodeTarget(row.target)
@@ -339,12 +342,14 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
     beginEdit: (edit: Edit) => done(sql`INSERT OR REPLACE INTO edit ${sql.insert({ ...edit })}`),
     endEdit: (message: string) => done(sql`DELETE FROM edit WHERE message = ${message}`),
     edits: run(sql<Edit>`SELECT * FROM edit`),
+    /** Whether the post was ever intended. */
     isPut: (key: PostKey) => exists(sql`SELECT 1 FROM post WHERE nonce = ${nonceOf(key)}`),
     /** Sessions that run, and where their runs began. */
     running: run(sql<{ readonly session: string; readonly since: number }>`
       SELECT session, state ->> 'since' AS since FROM fold WHERE since IS NOT NULL`),
     /** Whether a call of a running session is open: it may wait for a permission. */
     isCalling: exists(sql`SELECT 1 FROM fold WHERE state ->> 'calls' <> '{}' LIMIT 1`),
+    /** How many posts of a channel wait to be sent. */
     waiting: (channel: string) =>
       first(
         sql<{ readonly count: number }>`SELECT count(*) AS count FROM post WHERE channel = ${channel} AND due = 1`,

@@ -151,6 +151,7 @@ export interface Self {
   readonly id: string
 }
 
+/** What `Discord` offers. */
 export interface Service {
   readonly self: Self
   readonly request: <A, I>(request: Request, answer: Schema.Schema<A, I>) => Effect.Effect<A, DiscordError>

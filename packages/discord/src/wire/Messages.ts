@@ -100,6 +100,7 @@ export const channel = (discord: Wire, id: string): Effect.Effect<Channel, Disco
 export const unarchive = (discord: Wire, thread: string) =>
   discord.send({ method: "PATCH", route: `/channels/${thread}`, body: { archived: false } })
 
+/** Begins the thread of a message; the thread has the id of the message. */
 export const openThread = (discord: Wire, channel: string, message: string, name: string) =>
   discord.send({
     method: "POST",

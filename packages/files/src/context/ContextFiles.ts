@@ -161,6 +161,7 @@ const packText = (session: string, { budget, estimate, messages, sent }: Pack): 
 /** A swap with the hash of its lines. */
 type ReadSwap = Swap & { readonly sha256: string }
 
+/** A line of `swap/index.jsonl`. */
 interface SwapRow {
   readonly id: string
   readonly kind: "message_range" | "tool_output"
@@ -211,6 +212,7 @@ const swapRows = (swaps: ReadonlyArray<ReadSwap>, { messages, sent }: Pack): Rea
   ...messages.flatMap(outputRows(sent))
 ]
 
+/** The checkpoint in force. */
 const checkpointOf = ({ messages }: Pack) =>
   messages.flatMap(({ message }) => (message.type === "compaction" ? [message] : []))[0]
 

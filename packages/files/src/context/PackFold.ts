@@ -172,6 +172,7 @@ const todoCalled = (state: PackState, event: CallEvent): PackState => {
   return { ...state, calls: others, pending: { ...state.pending, ...(todo === undefined ? {} : { todo }) } }
 }
 
+/** Applies an event, except for its lines. */
 const fold = (state: PackState, event: SessionEvent): PackState => {
   const { pending } = state
   switch (event.type) {
@@ -206,5 +207,6 @@ const fold = (state: PackState, event: SessionEvent): PackState => {
   }
 }
 
+/** The state after an event and the lines that it wrote. */
 export const evolve = (state: PackState, event: SessionEvent, lines: ReadonlyArray<WrittenLine> = []): PackState =>
   fold(withLines(state, event, lines), event)

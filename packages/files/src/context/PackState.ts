@@ -119,6 +119,7 @@ const StoredLine = Schema.Tuple(
   Schema.optionalElement(Schema.String)
 )
 
+/** The state as a ledger stores it. */
 export const Checkpoint = Schema.Struct({
   lines: Schema.Int,
   bytes: Schema.Int,

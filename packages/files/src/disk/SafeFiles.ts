@@ -101,6 +101,7 @@ const writeOperations = (at: GuardedRoot) => ({
   /** Starts a replacement whose content comes in pieces. */
   begin: (path: string, mode: number) => begin(at, path, mode),
 
+  /** Appends to the file; creates it if absent. */
   append: (path: string, content: string | Uint8Array, mode: number): Effect.Effect<Stamp, SafeError> =>
     attempt(at, "append to", path, () =>
       using(
@@ -146,12 +147,14 @@ const writeOperations = (at: GuardedRoot) => ({
       }
     }),
 
+  /** Renames the file if it exists. */
   rename: (path: string, name: string): Effect.Effect<void, SafeError> =>
     attempt(at, "rename", path, () => {
       at.before("rename", path)
       unlessMissing(() => fs.renameSync(absolute(at, path), absolute(at, name)))
     }),
 
+  /** Removes the file if it exists. */
   remove: (path: string): Effect.Effect<void, SafeError> => attempt(at, "remove", path, () => remove(at, path))
 })
 

@@ -66,6 +66,7 @@ interface Loop {
 
 const ring = ({ bell }: Loop) => Effect.asVoid(Queue.offer(bell, undefined))
 
+/** Releases the callers that wait for a position up to this one. */
 const release = ({ waiting }: Loop, through: number) =>
   Effect.forEach(
     [...waiting].filter(({ position }) => position <= through),

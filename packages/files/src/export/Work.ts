@@ -27,6 +27,7 @@ const Entry = Schema.parseJson(
 )
 const decode = Schema.decode(Entry)
 
+/** Whether the files of the index are unchanged since they were written. */
 export const intactIndex = Effect.fn("IndexWriter.intact")(function* (tracker: TrackedFolder.Tracker, path: string) {
   const { files, ledger, modes } = tracker
   const records = new Map(yield* ledger.files(path))

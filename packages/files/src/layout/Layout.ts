@@ -91,6 +91,7 @@ type House =
   | { readonly scope: "private"; readonly uid: number; readonly kind: "agent" | "model"; readonly name: string }
   | { readonly scope: "shared"; readonly shared: string; readonly kind: "agent" | "model"; readonly name: string }
 
+/** The house folder, relative to the root. */
 export const houseFolder = (house: House): string => {
   const owner = house.scope === "private" ? `home/${house.uid}` : `shared/${house.shared}`
   const name = house.kind === "agent" ? `agent/${house.name}` : `model/${house.name}.d`
@@ -129,6 +130,7 @@ const byReader = {
 /** New entries of the folder inherit its group. */
 const setgid = 0o2000
 
+/** Whether the file has the expected permissions and group. */
 export const isPermitted = (
   { file, group }: Modes,
   path: string,

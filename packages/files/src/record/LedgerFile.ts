@@ -70,6 +70,7 @@ const schema = [
   `PRAGMA user_version = ${version}`
 ]
 
+/** The file is not a ledger of this version, or is damaged. */
 class NotOurs {
   readonly _tag = "NotOurs"
 }
@@ -156,6 +157,7 @@ const setAside = (files: SafeFiles, fileName: string) =>
     )
   }).pipe(Effect.mapError(unusable(files.root)))
 
+/** The open file. */
 export interface LedgerFile {
   readonly filename: string
   readonly sql: SqlClient.SqlClient

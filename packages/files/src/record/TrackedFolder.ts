@@ -37,6 +37,7 @@ export interface Folder {
   readonly records: Map<string, FileRecord>
 }
 
+/** The folder of a session with the records of its files. */
 export const recorded = (ledger: Ledger, { folder, id }: Pick<SessionRecord, "folder" | "id">) =>
   Effect.map(ledger.files(folder), (records): Folder => ({ path: folder, sessionID: id, records: new Map(records) }))
 

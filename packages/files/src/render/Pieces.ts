@@ -33,6 +33,7 @@ export interface Portion {
 /** Pending bytes at which a portion is written. */
 export const portionLimit = 1024 * 1024
 
+/** An empty portion that continues the rendering. */
 export const begin = (rendering: Rendering.Rendering, { id }: SessionEvent): Portion => ({
   run: Rendering.from(rendering),
   first: id,

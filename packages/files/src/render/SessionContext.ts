@@ -10,6 +10,7 @@ import type { PackState } from "../context/PackState.ts"
 
 // Reads the input of `context/` for one session at its last step, at the cost of what is shown.
 
+/** The session, its state, and the access to its lines. */
 interface ContextOptions<E> {
   readonly sessionID: SessionID
   /** The session's name in its address. */

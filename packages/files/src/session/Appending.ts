@@ -73,6 +73,7 @@ export const flush = (writer: Writer, id: string): Effect.Effect<void, WriteErro
     return portion === undefined ? Effect.void : write(writer, id, portion)
   })
 
+/** Begins a session that was not written yet. */
 const begin = Effect.fnUntraced(function* ({ tracker }: Writer, record: SessionRecord) {
   const { files, ledger } = tracker
   const { folder: path } = record
@@ -91,6 +92,7 @@ const begin = Effect.fnUntraced(function* ({ tracker }: Writer, record: SessionR
   return session
 })
 
+/** Appends a portion to both logs, then records it. */
 const write = Effect.fnUntraced(function* (writer: Writer, id: string, portion: Pieces.Portion) {
   const before = yield* writer.cache.load(id)
   const { position, seq } = portion

@@ -150,6 +150,7 @@ const finish = Effect.fnUntraced(function* (writer: Writer.Writer, id: string, {
 /** Equals no file's content. */
 const noContent: Sum = { size: -1, crc: 0 }
 
+/** Removes context folders that became empty. */
 const removeEmptied = (files: SafeFiles, folder: TrackedFolder.Folder) =>
   Effect.forEach(
     contextFolders.filter((path) => ![...folder.records.keys()].some((name) => name.startsWith(`${path}/`))),
@@ -157,6 +158,7 @@ const removeEmptied = (files: SafeFiles, folder: TrackedFolder.Folder) =>
     { discard: true }
   )
 
+/** Whether all files of a recorded session are unchanged since they were written. */
 const intact = Effect.fnUntraced(function* ({ tracker }: Pick<Writer.Writer, "tracker">, record: SessionRecord) {
   const { files, ledger, modes } = tracker
   if (record.behind || record.shown !== record.seq) return false
@@ -195,6 +197,7 @@ const rewrite = Effect.fnUntraced(function* (writer: Writer.Writer, id: string):
   session.record = { ...session.record, shown: -1 }
 })
 
+/** The writer of all sessions under one root. */
 export const make = (options: Writer.WriterOptions) => {
   const writer = Writer.make(options)
   const { adopted, indexes, waiting } = writer

@@ -139,6 +139,7 @@ export const addressAt = ({ uid }: Writer, id: string, fold: State): KeptAddress
 
 export const emptyLogs: ReadonlyMap<string, FileRecord> = new Map(logs.map((name) => [name, TrackedFolder.empty]))
 
+/** Where the files of a session are. */
 export const placeOf = (id: string, address: KeptAddress) => ({
   id,
   folder: sessionFolder(address),

@@ -31,6 +31,7 @@ export const findingAt = (
 
 type Permitted = { readonly mode: number; readonly gid?: number | undefined }
 
+/** The difference of two permissions as a sentence. */
 const wrongMode = (whose: string, found: Permitted, wanted: Permitted): string =>
   found.mode === wanted.mode
     ? `${whose} group is ${found.gid}, not ${wanted.gid}`
@@ -72,6 +73,7 @@ export const foreign = (
     return found
   })
 
+/** Checks one folder: that it exists, is not a link, and has its permissions. */
 const checkFolder = (
   { files, modes }: CheckedRoot,
   path: string,

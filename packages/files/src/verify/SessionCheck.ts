@@ -209,6 +209,7 @@ const unlooked = (folder: string, id: string, floor: number): Looked => ({
   ]
 })
 
+/** Compares one session once. */
 const look = Effect.fnUntraced(function* (root: CheckedRoot, id: string, address: KeptAddress) {
   const folder = sessionFolder(address)
   const compared: Compared = { id, folder, log: yield* EventLog }

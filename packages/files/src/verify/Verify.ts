@@ -30,6 +30,7 @@ import { checkSession, type Seen } from "./SessionCheck.ts"
 
 // Checks the index of one house, and houses that the store does not know.
 
+/** The folder and all of its parents. */
 const wayTo = (folder: string): ReadonlyArray<string> =>
   folder.split("/").map((_, n, names) => names.slice(0, n + 1).join("/"))
 
@@ -129,6 +130,7 @@ const look = Effect.fnUntraced(function* (verification: Verification, id: string
   return { index: indexFolder(kept), findings, seen }
 })
 
+/** Returns `instead` if the session was removed since it was listed. */
 const unlessRemoved = <A, E, R>(look: Effect.Effect<A, E | SessionNotFound, R>, instead: A) =>
   Effect.catchIf(
     look,

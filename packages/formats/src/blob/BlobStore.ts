@@ -57,6 +57,7 @@ export const Swept = Schema.Struct({
 })
 export type Swept = typeof Swept.Type
 
+/** What `BlobStore` offers. */
 export interface Service {
   /** Stores the bytes durably, unless they are there, and marks the blob as used now. */
   readonly put: (bytes: Uint8Array) => Effect.Effect<BlobHash, StorageFailed>

@@ -31,6 +31,7 @@ const mapped = (value: unknown, change: Change, key?: string): unknown => {
   return fields.some(([name, field]) => field !== value[name]) ? Object.fromEntries(fields) : value
 }
 
+/** The value with its pictures changed; the same value if none changed. */
 const mapPictures = <A>(value: A, change: Change): A =>
   // A text takes the place of a text: the type stays.
   mapped(value, change) as A

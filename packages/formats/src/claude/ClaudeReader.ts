@@ -200,8 +200,10 @@ const meaningOf = (given: string): Meaning => {
 
 // Folds the records of a Claude Code log into items.
 
+/** A record while it is folded. */
 type Current = { readonly fields: ClaudeRecord; readonly base: Base; readonly sizeBytes: number }
 
+/** A command that waits for its output. */
 interface Running {
   readonly base: Base
   readonly command: string

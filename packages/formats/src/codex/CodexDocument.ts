@@ -13,6 +13,7 @@ const begins = /^[\s\0\ufeff]*\{\s*"(?:session|items)"\s*:\s*[[{]/
 /** So many bytes show whether a rollout is one object. */
 const startBytes = 256
 
+/** Whether a rollout that starts with these bytes is one object. */
 export const isDocument = (start: Uint8Array): boolean =>
   begins.test(Buffer.from(start.subarray(0, startBytes)).toString("utf8"))
 
@@ -41,6 +42,7 @@ const isSpace = (byte: number): boolean => byte === 0x20 || byte === 0x09 || byt
 const isOpening = (byte: number): boolean => byte === 0x7b || byte === 0x5b
 const isClosing = (byte: number): boolean => byte === 0x7d || byte === 0x5d
 
+/** A record whose end is not read yet. */
 interface Open {
   readonly place: RecordPlace
   /** How many values are around it: 1 around `session`, 2 around an item. */

@@ -150,6 +150,7 @@ const makeRepeats = () => {
 // Folds the records of a rollout into items. Events repeat response items: only usage, interruptions, titles,
 // roll-backs and otherwise missing prompts are taken from events.
 
+/** An answer that may grow. */
 interface Draft {
   readonly base: Base
   readonly provider: string
@@ -382,6 +383,7 @@ const makeFold = (head: Head, ends?: DialectReader.Ends): Fold => {
 /** The types of bare items beside damage; other objects may be parts of a damaged record. */
 const bare = /^(?:message|reasoning|function_call|function_call_output|local_shell_call)$/
 
+/** The dialect `codex`. */
 export const dialect: DialectReader.DialectReader = {
   isRecord: (value) =>
     (typeof value["type"] === "string" && typeof value["timestamp"] === "string" && "payload" in value) ||

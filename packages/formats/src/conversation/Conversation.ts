@@ -198,6 +198,7 @@ export const ModelChange = Schema.TaggedStruct("ModelChange", {
   role: optional(Schema.NonEmptyString)
 })
 
+/** Another title. */
 export const Title = Schema.TaggedStruct("Title", { ...base, title: Schema.String })
 
 export const Label = Schema.TaggedStruct("Label", {

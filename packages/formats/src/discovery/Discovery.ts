@@ -159,6 +159,7 @@ const isMessage = (text: string): boolean => text.includes('"type":"message"')
 /** The start of a text as one line, for a name. */
 const lineOf = (text: string) => oneLine(text.slice(0, 400))
 
+/** The first line that is not blank, and what follows it. */
 const firstLine = (text: string): readonly [line: string, rest: string] => {
   const written = text.trimStart()
   const end = written.indexOf("\n")
@@ -230,6 +231,7 @@ const newest: Order.Order<Changed> = Order.combine(
   Order.reverse(Order.mapInput(Order.string, ({ path }: Changed) => path))
 )
 
+/** The paths of the files of a folder that may be logs. */
 const pathsIn = (folder: string): Effect.Effect<ReadonlyArray<string>, StorageFailed, SessionStorage> =>
   Effect.map(
     Effect.flatMap(SessionStorage, (storage) => storage.listFiles(folder)),

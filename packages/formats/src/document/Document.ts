@@ -44,6 +44,7 @@ export interface DocumentOptions {
 
 type Text<E, R> = Stream.Stream<string, E | RedactionFailed, R>
 
+/** Writes the messages with the functions of a format. */
 const written =
   (format: {
     readonly start: (session: Session) => string

@@ -21,6 +21,7 @@ const unfit = /(?![\t\n\r])[\p{Cc}\p{Cs}]/gu
 export const htmlText = (text: string): string =>
   text.replaceAll(unfit, "\ufffd").replaceAll(/[&<>"']/g, (character) => entities[character] ?? character)
 
+/** A text in one line, cut to a number of characters. */
 export const oneLine = (text: string, limit: number): string => {
   const line = text
     .slice(0, limit * 4)

@@ -217,6 +217,7 @@ const validate = ParseResult.validateEither(Body)
 /** Whether the record's type is one that this runtime understands. */
 export const isKnownType = (record: JsonRecord): boolean => knownTypes.has(record["type"])
 
+/** Whether a record has the form of an entry: a type, an id and perhaps a parent. */
 export const isEntryRecord = (record: JsonRecord): boolean => {
   const { id, parentId, type } = record
   return (

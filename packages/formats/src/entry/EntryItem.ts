@@ -58,6 +58,7 @@ const spentOf = (usage: AgentUsage): Conversation.Spending => ({
   cost: count(usage.cost?.total)
 })
 
+/** The spending of a record, if it says any. */
 const spentIn = (usage: AgentUsage | null | undefined) =>
   Predicate.isNotNullable(usage) ? { spent: spentOf(usage) } : {}
 

@@ -19,6 +19,7 @@ export const Piece = Schema.Union(
   Schema.Tuple(Schema.NonNegativeInt, Schema.NonNegativeInt, Schema.NonNegativeInt)
 )
 
+/** A text in pieces: as they are, or borrowed. */
 const Pieces = Schema.Array(Piece)
 export type Borrowed = typeof Pieces.Type
 
@@ -140,6 +141,7 @@ const literal = (value: unknown, lender: Lender): Literal => {
   return object.every(([, item]) => "is" in item) ? { is: value } : { object }
 }
 
+/** Whether the keys that both objects have are in the same order. */
 const sameOrder = (before: Readonly<Record<string, unknown>>, after: Readonly<Record<string, unknown>>): boolean => {
   const kept = Object.keys(before).filter((key) => Object.hasOwn(after, key))
   let at = 0

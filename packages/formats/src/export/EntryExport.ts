@@ -33,6 +33,7 @@ const refers: ReadonlySet<string> = new Set([
   "session.next.part.withheld"
 ])
 
+/** The ledger of one log. */
 export class Ledger {
   last: string | null = null
   private readonly keys: Array<string> = []
@@ -289,6 +290,7 @@ export class EntryExport {
     this.leaf = messageID === undefined ? null : (this.ledger.endOf(messageID) ?? null)
   }
 
+  /** The lines after the last event. */
   end(): ReadonlyArray<string> {
     const lines = this.native(this.grouping.end())
     const all = this.hasHead ? lines : [this.head(), ...lines]
@@ -312,6 +314,7 @@ export class EntryExport {
 export const dialectOf = ({ imported }: Session): EntryDialect =>
   imported !== undefined && isEntryDialect(imported.dialect) ? imported.dialect : "xcsh"
 
+/** The lines of the events, and those of their end. */
 export const exported = <E, R>(
   events: Stream.Stream<SessionEvent, E, R>,
   next: (event: SessionEvent) => Either.Either<ReadonlyArray<string>, DifferenceUnreadable>,

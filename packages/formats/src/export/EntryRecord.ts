@@ -25,8 +25,10 @@ export interface RecordPlace {
   readonly resultOf: (messageID: string, callID: string) => string | undefined
 }
 
+/** A draft of this type. */
 export type Of<Type extends Draft["type"]> = Extract<Draft, { readonly type: Type }>
 
+/** The first draft of this type. */
 export const find = <Type extends Draft["type"]>(events: ReadonlyArray<Draft>, type: Type): Of<Type> | undefined =>
   events.find((event): event is Of<Type> => event.type === type)
 

@@ -5,6 +5,7 @@
  */
 import type { EventIn, SessionEvent } from "@daybook/log/events/SessionEvents"
 
+/** The events of one record. */
 export interface Group {
   readonly events: ReadonlyArray<SessionEvent>
   readonly time: number
@@ -80,6 +81,7 @@ export class Grouping {
     this.open.clear()
   }
 
+  /** Whether the event is a result that the last answer waits for. */
   awaits(event: SessionEvent): boolean {
     return isResult(event) && event.data.assistantMessageID === this.answer && this.open.has(event.data.callID)
   }

@@ -13,6 +13,7 @@ import { activityIDOf, messageIDOf } from "./Drafts.ts"
 
 // Follows the tree of a log while its records become events in file order.
 
+/** Events in a row on one path. */
 interface Segment {
   /** The path before the segment. */
   readonly before: HistoryPath
@@ -120,6 +121,7 @@ interface Activity {
   error: string | undefined
 }
 
+/** The conversion of one log. */
 export class Conversion {
   readonly counts: Counts = { prompts: 0, answers: 0, results: 0, others: 0, hidden: 0 }
   /** The sequence number of the last event. */
@@ -151,6 +153,7 @@ export class Conversion {
     this.add(Drafts.created(head, options.directory))
   }
 
+  /** The events since the last call. */
   take(): Events {
     const { events } = this
     this.events = { drafts: [], times: [] }
@@ -167,6 +170,7 @@ export class Conversion {
     return this.events.drafts.slice(count)
   }
 
+  /** Adds an event to those of the current record. */
   add(event: Draft): void {
     this.events.drafts.push(event)
     this.events.times.push(this.time)
@@ -190,6 +194,7 @@ export class Conversion {
     this.tree.moved(point, this.seq)
   }
 
+  /** Ends the activity. */
   private settle(): void {
     const { activity } = this
     if (activity === undefined) return
@@ -346,6 +351,7 @@ export class Conversion {
     this.other([draft("session.next.branch.summarized", { messageID, text, ...Drafts.charged(spent) })])
   }
 
+  /** The target of an edit: a message, or the result of a call. */
   private targetOf(key: string): { readonly messageID: MessageID; readonly callID?: string } | undefined {
     const call = this.results.get(key)
     if (call !== undefined) return { messageID: call.assistantMessageID, callID: call.callID }

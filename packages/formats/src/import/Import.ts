@@ -105,6 +105,7 @@ export const ImportReport = Schema.Struct({
 })
 export type ImportReport = typeof ImportReport.Type
 
+/** How many problems a report shows. */
 export const problemsShown = 100
 
 export interface ImportOptions {
@@ -272,6 +273,7 @@ const makeProblems = () => {
   return { counts, first, add }
 }
 
+/** The session of the log, and what was imported into it. */
 const target = Effect.fnUntraced(function* (head: Head, asNew: boolean) {
   const store = yield* SessionStore
   const existing = (id: SessionID) =>
@@ -291,6 +293,7 @@ const isWhole = ({ imported }: Session): boolean => imported === undefined || is
 /** Reads the log. `ends`: after how many items earlier imports of it ended; what grew there ends there again (IM-420). */
 export type ReadLog<E, R> = (ends: ReadonlyArray<number>) => Stream.Stream<Piece, E, R>
 
+/** Where earlier imports of the log ended. */
 const endsOf = Effect.fnUntraced(function* <E, R>(read: ReadLog<E, R>, asNew: boolean) {
   const isHead = (piece: Piece): piece is Head => piece._tag === "Head"
   const head = yield* Stream.runHead(Stream.filter(read([]), isHead))

@@ -179,6 +179,7 @@ export const maxDepth = 500
 
 const newline = 0x0a
 
+/** Whether a value is nested deeper than so many levels. */
 const isDeeper = (value: unknown, levels: number): boolean => {
   if (typeof value !== "object" || value === null) return false
   if (levels === 0) return true

@@ -10,6 +10,7 @@ import { ErrorClass } from "@daybook/log/support/ErrorClass"
 
 const magic = [0x28, 0xb5, 0x2f, 0xfd]
 
+/** Whether a file that starts with these bytes is compressed. */
 const isCompressed = (start: Uint8Array): boolean => magic.every((byte, at) => start[at] === byte)
 
 /** One byte of data can expand to 32 KiB of text: this many bytes are decompressed at a time. */

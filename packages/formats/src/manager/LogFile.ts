@@ -133,6 +133,7 @@ export const make = Effect.fnUntraced(function* (initial: string, exists: boolea
       cuts.push(...stored.cuts.slice(0, mostCuts - cuts.length))
       return stored
     }),
+    /** The strings that were cut so far, up to a limit. */
     cuts: (): ReadonlyArray<Cut> => cuts,
     append: (line: string) => latch.guard(Effect.flatMap(opened, (writer) => writer?.writeLine(line) ?? Effect.void)),
     /** Replaces the whole file; from then on it is written. */

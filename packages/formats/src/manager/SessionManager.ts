@@ -116,6 +116,7 @@ export interface SessionManager {
   ) => Effect.Effect<A, E, R>
 }
 
+/** What a session starts with. */
 export interface Initial {
   readonly before: ReadonlyArray<JsonRecord>
   readonly header: Header

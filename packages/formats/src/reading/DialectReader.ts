@@ -152,6 +152,7 @@ const readRecords =
       )
     })
 
+/** Reads the bytes of a log. */
 export const read =
   (dialect: DialectReader, { ends, name, ...options }: Options = {}) =>
   <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Piece, E, R> =>

@@ -36,6 +36,7 @@ const failedOrMissing = (operation: string, path: string, code: Code) =>
 /** The bytes of a text from an offset on. */
 const from = (text: string, at: number): string => Buffer.from(text).subarray(at).toString()
 
+/** An empty storage. */
 export const make = () => {
   const nodes = new Map<string, File | typeof folder>([["/", folder]])
   const locks = new Set<string>()
@@ -202,4 +203,5 @@ export const make = () => {
   })
 }
 
+/** An empty storage in memory. */
 export const layer = Layer.sync(SessionStorage, make)

@@ -110,6 +110,7 @@ export interface SessionWriter {
   readonly error: Effect.Effect<Option.Option<StorageFailed>>
 }
 
+/** What `SessionStorage` offers. */
 export interface Service {
   /** Creates the folder and its parents, for this user only. An existing folder stays as it is. */
   readonly ensureDir: (path: string) => Effect.Effect<void, StorageFailed>
@@ -135,6 +136,7 @@ export interface Service {
   readonly backUp: (path: string, label: string) => Effect.Effect<string, FileMissing | StorageFailed>
   /** Renames a file or folder; a file or an empty folder at the new path is replaced by its like. */
   readonly rename: (from: string, to: string) => Effect.Effect<void, FileMissing | StorageFailed>
+  /** Removes the file if it exists. */
   readonly unlink: (path: string) => Effect.Effect<void, StorageFailed>
   /**
    * Opens the file for appending, and creates it if it is absent. If its last line has no newline, the first write

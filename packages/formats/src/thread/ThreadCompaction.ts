@@ -114,6 +114,7 @@ Update the existing structured summary with new information. RULES:
 
 ${format}`
 
+/** The sections that a summary must have. */
 const sections = ["Goal", "Progress", "Key Decisions", "Next Steps", "Critical Context"] as const
 
 /** Settings of compaction; `reserve_tokens` and `keep_recent_tokens` in a configuration file. */

@@ -120,6 +120,7 @@ const makeInterpreter = (model: string | undefined, createdAt: number) => {
 
 const problemAtStart = (kind: string, details: string): Problem => ({ _tag: "Problem", place: start, kind, details })
 
+/** The head of a thread, and what is wrong with its metadata. */
 const headOf = (folder: string, text: Option.Option<string>) => {
   const decoded = Option.match(text, {
     onNone: () => Either.left("metadata.json is missing or cannot be read"),

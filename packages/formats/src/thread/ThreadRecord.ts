@@ -52,6 +52,7 @@ export type ContentBlock = typeof ContentBlock.Type
 export const ThreadMessage = Schema.Struct({
   role: Schema.Literal("user", "assistant", "toolResult"),
   content: Schema.Array(ContentBlock),
+  /** The call that a `toolResult` answers. */
   toolCallId: optional(Schema.String),
   toolName: optional(Schema.String),
   isError: optional(Schema.Boolean)
@@ -89,6 +90,7 @@ export type ThreadRecord = typeof ThreadRecord.Type
 
 const total = Schema.Finite.pipe(Schema.nonNegative())
 
+/** What the thread has used so far. */
 export const ThreadMetrics = Schema.Struct({
   totalTurns: total,
   totalTokens: total,
@@ -97,6 +99,7 @@ export const ThreadMetrics = Schema.Struct({
 })
 export type ThreadMetrics = typeof ThreadMetrics.Type
 
+/** The content of `metadata.json`. */
 export const ThreadMetadata = Schema.Struct({
   id: ThreadID,
   name: optional(Schema.String),

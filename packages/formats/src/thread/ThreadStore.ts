@@ -50,6 +50,7 @@ export type ThreadList = typeof ThreadList.Type
 
 type IdError = InvalidThreadID | ThreadNotFound | ThreadUnreadable | StorageFailed
 
+/** What `ThreadStore` offers. */
 export interface Service {
   /** Creates a folder with an empty `session.jsonl` and `metadata.json` under a new ULID. */
   readonly create: (options: NewThread) => Effect.Effect<ThreadMetadata, StorageFailed>

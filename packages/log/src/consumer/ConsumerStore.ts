@@ -87,6 +87,7 @@ export interface Hold {
   readonly seq: number
 }
 
+/** Which consumer to claim. */
 export interface ClaimOptions {
   readonly name: string
   readonly sessionID: SessionID | undefined
@@ -94,6 +95,7 @@ export interface ClaimOptions {
   readonly start: "beginning" | "end"
 }
 
+/** The consumers of one database. */
 export class ConsumerStore extends Context.Tag("@daybook/log/ConsumerStore")<
   ConsumerStore,
   {

@@ -21,6 +21,7 @@ import {
 
 // Reads what a consumer applies next, as steps. A removal follows the events of the life that it ended.
 
+/** One move of the cursor to the place `to`. */
 type Step =
   | { readonly kind: "events"; readonly events: NonEmptyReadonlyArray<SessionEvent>; readonly to: ConsumerCursor }
   | { readonly kind: "removal"; readonly sessionID: SessionID; readonly to: ConsumerCursor }
@@ -31,6 +32,7 @@ type Step =
   /** The followed session was removed. */
   | { readonly kind: "end" }
 
+/** The next steps, and whether more follow already. */
 type Portion = { readonly steps: ReadonlyArray<Step>; readonly hasMore: boolean }
 
 type Log = EventLog["Type"]

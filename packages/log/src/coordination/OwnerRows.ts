@@ -124,6 +124,7 @@ export const releaseOwnership = (
     [next === undefined ? null : handedOverOwner(next), sessionID, ownerID, epoch]
   )
 
+/** What an owner learns of its row at a renewal. */
 export type RenewedRow = {
   readonly session_id: SessionID
   readonly owner_epoch: number

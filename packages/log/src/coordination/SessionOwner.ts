@@ -35,6 +35,7 @@ export interface Ownership {
   readonly stopRequested: Effect.Effect<string | undefined, OwnerLost>
 }
 
+/** What `SessionOwner` offers. */
 export interface Service {
   /**
    * Owns the session until the scope closes. Waits for a living owner to finish. An implementation may keep the

@@ -163,6 +163,7 @@ const run = <A>(operation: string, effect: Effect.Effect<A, SqlError.SqlError>) 
 const write = <A>(operation: string, sql: SqlClient.SqlClient, steps: () => Steps<A>) =>
   Effect.mapError(written(sql, steps), unavailable(operation))
 
+/** Reads the row of one session and judges it. */
 const look = (sql: SqlClient.SqlClient, sessionID: SessionID, judge: OwnerRows.Judge) =>
   Effect.gen(function* () {
     const [found] = yield* OwnerRows.selectOwners(sql, [sessionID])
@@ -277,6 +278,7 @@ const makeHold =
       return { token, kept, handed, begun, handOver, stopRequested: Effect.flatten(Queue.take(heard)) }
     })
 
+/** Acquires sessions: claims a free one, or waits for its owner. */
 const makeAcquire = (
   { readSql, sql }: Connections,
   self: OwnerRows.Self,

@@ -92,6 +92,7 @@ export type HistoryPath = ReadonlyArray<Range>
 
 export const linear: HistoryPath = [[0, open]]
 
+/** Whether the path holds all events. */
 export const isLinear = ([first, ...rest]: HistoryPath): boolean =>
   first !== undefined && rest.length === 0 && first[0] === 0 && first[1] === open
 
@@ -108,6 +109,7 @@ export const until = (path: HistoryPath, seq: number): HistoryPath => between(pa
 /** The path after the leaf moved in event `seq`: what is kept of the earlier events, then all later ones. */
 export const moved = (kept: HistoryPath, seq: number): HistoryPath => [...until(kept, seq - 1), [seq + 1, open]]
 
+/** Whether the path holds an event. */
 export const contains = (path: HistoryPath, seq: number): boolean => path.some(([from, to]) => from <= seq && seq <= to)
 
 /** The first event of the open range: all events of the path before it are older than the last move of the leaf. */

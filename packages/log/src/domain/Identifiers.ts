@@ -38,6 +38,7 @@ export type PartID = typeof PartID.Type
 export const ActivityID = identifier("act", "ActivityID")
 export type ActivityID = typeof ActivityID.Type
 
+/** What `Identifiers` offers. */
 export interface Service {
   readonly session: Effect.Effect<SessionID>
   readonly message: Effect.Effect<MessageID>

@@ -326,6 +326,7 @@ const isResultOf =
   ({ callID }: ContextEdit): boolean =>
     callID === part.id
 
+/** The parts of an answer with another content: its texts first, then the calls that stay. */
 const editedParts = (message: AssistantMessage, { calls = [], content = [] }: ContextEdit): ReadonlyArray<Part> => [
   { type: "text", id: "edited", text: textOf(content) },
   ...message.content.flatMap((part): ReadonlyArray<Part> => {

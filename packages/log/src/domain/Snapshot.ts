@@ -50,6 +50,7 @@ const mapValues = (snapshot: Snapshot, replace: (leaf: unknown, at: ValuePath) =
     Object.entries(snapshot).map(([key, told]) => [key, { ...told, value: mapLeaves(told.value, replace, [key]) }])
   )
 
+/** The long strings of a snapshot, with their places. */
 const longStrings = (snapshot: Snapshot): ReadonlyArray<readonly [text: string, at: ValuePath]> => {
   const found: Array<readonly [string, ValuePath]> = []
   mapValues(snapshot, (leaf, at) => isLong(leaf) && found.push([leaf, at]))

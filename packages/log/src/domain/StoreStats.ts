@@ -3,13 +3,17 @@ import { Schema } from "effect"
 import { SessionMetrics } from "./Values.ts"
 import { optional } from "../support/Optional.ts"
 
+/** Events, and the bytes of their payloads. */
 const Amount = { events: Schema.Int, bytes: Schema.Int }
 
+/** The events of one type. */
 export const TypeStats = Schema.Struct({ type: Schema.String, ...Amount })
 export const DayStats = Schema.Struct({ day: Schema.String, ...Amount })
 export const SessionStats = Schema.Struct({ sessionID: Schema.String, title: Schema.NullOr(Schema.String), ...Amount })
+/** A table with its indexes: the bytes of its pages. */
 export const TableStats = Schema.Struct({ table: Schema.String, bytes: Schema.Int })
 
+/** Where the bytes are. */
 export const Stats = Schema.Struct({
   /** Bytes of the database's file and of its write-ahead log. */
   fileBytes: Schema.Int,

@@ -140,6 +140,7 @@ const floorOf = (side: Side, sessionID: SessionID) =>
     return row?.floor ?? -1
   }).pipe(retryBusy, Effect.mapError(unavailable("copy")), Effect.provide(side))
 
+/** Copies a session up to its last event, and compares it. */
 const one = (from: Side, to: Side, sessionID: SessionID): Effect.Effect<Copied, Failure> =>
   Effect.gen(function* () {
     if ((yield* floorOf(to, sessionID)) >= 0) {

@@ -33,6 +33,7 @@ export interface FloorCheck {
   readonly base: (SessionBase & { readonly position: number }) | undefined
 }
 
+/** The place of an event. */
 type Position = { readonly seq: number; readonly position: number }
 
 /** Sequence numbers per query of references. */
@@ -185,6 +186,7 @@ const warning = (what: string, fix: string, sessionID?: string): Finding => ({
 const pragma = (sql: Sql, name: string) =>
   Effect.map(sql.unsafe(`PRAGMA ${name}`).values, (rows) => rows.map((row) => row.map(String).join(" ")))
 
+/** The required settings of the writing connection. */
 const settings = [
   ["journal_mode", "wal"],
   ["synchronous", "2"],
@@ -268,6 +270,7 @@ const checkOrphans = Effect.fnUntraced(function* (sql: Sql) {
 const missing = (first: number, last: number): string =>
   first === last ? `event ${first} is missing` : `the events from ${first} to ${last} are missing`
 
+/** The state that the fold starts from. */
 type Base = SessionBase & { readonly position: number }
 
 /**

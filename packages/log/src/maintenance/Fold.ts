@@ -19,6 +19,7 @@ import { directly } from "../storage/Transaction.ts"
 
 type Sql = SqlClient.SqlClient
 
+/** A session by its number and its id. */
 export interface Named {
   readonly session: number
   readonly sessionID: SessionID
@@ -33,7 +34,9 @@ export interface Fold {
     named: Named,
     events: ReadonlyArray<SessionEvent>
   ) => Effect.Effect<void, SqlError.SqlError | EventRefused>
+  /** The folded row of the session. */
   readonly session: (sessionID: string) => Effect.Effect<AnyRow | undefined, SqlError.SqlError>
+  /** A page of folded rows. */
   readonly rows: (page: Page) => Effect.Effect<ReadonlyArray<AnyRow>, SqlError.SqlError>
 }
 
@@ -50,6 +53,7 @@ export const writeSession = (sql: Sql, row: AnyRow) => {
   )
 }
 
+/** The stored row of a session. */
 export const selectSession = (sql: Sql, sessionID: string): Effect.Effect<AnyRow | undefined, SqlError.SqlError> =>
   Effect.map(
     sql.unsafe<AnyRow>(placed(sql, `SELECT ${tables.session.columns.join(", ")} FROM session WHERE id = ?`), [

@@ -69,6 +69,7 @@ interface Rebuilding extends Fold.Named {
   cursor: number
 }
 
+/** Folds the events up to a sequence number. */
 const foldTo = Effect.fnUntraced(function* (sql: Sql, fold: Fold.Fold, rebuilding: Rebuilding, seq: number) {
   while (rebuilding.cursor < seq) {
     const { cursor, events } = yield* readPage(sql, rebuilding.sessionID, rebuilding.cursor)
@@ -221,6 +222,7 @@ const one = (sql: Sql, fold: Fold.Fold, sessionID: SessionID): Effect.Effect<Reb
     error instanceof SqlError.SqlError ? unavailable("rebuild")(error) : error
   )
 
+/** Selects the sessions after an id, in id order. */
 export const selectSessions = (sql: SqlClient.SqlClient, after: string, limit: number) =>
   sql<{ readonly session_id: string; readonly seq: number; readonly floor: number }>`
     SELECT session_id, seq, floor FROM event_sequence WHERE session_id > ${after} ORDER BY session_id LIMIT ${limit}`

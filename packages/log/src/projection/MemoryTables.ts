@@ -17,6 +17,7 @@ const assigned = function* ({ session: { inserts, updates } }: Joined): Generato
   for (const [key, { set }] of updates) if (typeof set["address"] === "string") yield [set["address"], key]
 }
 
+/** Creates empty indexes for these tables. */
 const makeMemoryIndexes = (maps: RowMaps) => {
   /** Keys of inputs, messages and sessions by their unique values. */
   const inputs = new Map<string, string>()
@@ -74,6 +75,7 @@ const makeMemoryIndexes = (maps: RowMaps) => {
 }
 
 export interface MemoryTables {
+  /** Applies the changes of one append, all or none. */
   readonly apply: (changes: Iterable<Change>) => Either.Either<void, Refusal>
   /** Loads a stored row, as a base for folding further events. */
   readonly load: <Name extends TableName>(table: Name, row: Rows[Name]) => void
@@ -102,6 +104,7 @@ const staged = (maps: RowMaps, joined: Joined): Either.Either<ReadonlyArray<Writ
   return Either.right(writes)
 }
 
+/** Creates empty tables. */
 export const make = (): MemoryTables => {
   const maps: RowMaps = {
     session: new Map(),

@@ -11,6 +11,7 @@ import { type TableName, tableNames, tables, type Value } from "./Tables.ts"
 /** Rows per statement, largest first; any number of rows is a sum of a few of these. */
 const sizes = [64, 16, 4, 3, 2, 1] as const
 
+/** Splits rows into runs of the sizes above. */
 const inRuns = <A>(rows: ReadonlyArray<A>): ReadonlyArray<Arr.NonEmptyReadonlyArray<A>> => {
   const runs: Array<Arr.NonEmptyReadonlyArray<A>> = []
   let from = 0

@@ -104,6 +104,7 @@ const written = async (handle: FileHandle, hash: Hash, lines: ReadonlyArray<Line
 /** The process that wrote an incomplete archive, by its name. */
 const writerOf = (name: string): number => Number(/\.jsonl\.gz\.(\d+)-[0-9a-f]{8}\.part$/.exec(name)?.[1])
 
+/** Removes what killed processes left of archives of the session. */
 const removeLeft = async (folder: string, { incarnation, sessionID }: Header): Promise<void> => {
   for (const name of await readdir(folder)) {
     const pid = writerOf(name)

@@ -52,6 +52,7 @@ type SubjectRow = {
   readonly time_updated: number
 }
 
+/** Where a listing of subjects continues. */
 export interface SubjectCursor {
   readonly updated: number
   readonly id: string

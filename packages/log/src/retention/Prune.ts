@@ -143,6 +143,7 @@ const selectPage = Effect.fnUntraced(function* (sql: Sql, { sessionID, to }: Cut
 const missing = (sessionID: SessionID, seq: number) =>
   new EventUnreadable({ sessionID, seq, type: "unknown", details: "the row is missing, or of an unknown type" })
 
+/** What the copying of a session carries from page to page. */
 interface Copying {
   /** Events whose content the rows of the copied pages need, and that no page had yet. */
   readonly referenced: Set<number>
@@ -285,6 +286,7 @@ const inSteps = Effect.fnUntraced(function* (
   }
 })
 
+/** One step of deleting the events at or below the floor, oldest first. */
 const deleteBelow = Effect.fnUntraced(function* (sql: Sql, sessionID: SessionID, floor: number) {
   const rows = yield* sql<Sized>`SELECT e.seq, ${storedBytesOf(sql, "e.data")} AS bytes FROM event e
     WHERE ${ofSession(sql, sessionID)} AND e.seq <= ${floor} ORDER BY e.seq LIMIT ${stepEvents}`

@@ -56,6 +56,7 @@ const misfit = (header: Header, database: string, subject: Subject | undefined):
     : undefined
 }
 
+/** Refuses events that were changed, and counts the others. */
 const verified = ({ header, events }: Archive.Reading, file: string) =>
   Stream.runFoldEffect(events, 0, (count, page) => {
     const changed = page.find(

@@ -21,6 +21,7 @@ export const separated = (text: string): string => text.replace(unspaced, `${bor
 /** Removes what `separated` inserted. */
 export const joined = (text: string): string => text.replaceAll(border, "")
 
+/** Whether the text has a character that the tokenizer keeps. */
 const hasWord = (text: string): boolean => /[\p{L}\p{N}\p{Co}]/u.test(text)
 
 /** A string of the index's query language: one word, or a phrase of several. */
@@ -124,6 +125,7 @@ const mutable = () => ({
 
 type Building = ReturnType<typeof mutable>
 
+/** Adds an item; the reason if it is not valid. */
 const add = (query: Building, { name, negative, prefix, value }: Item, now: number): string | undefined => {
   switch (name) {
     case undefined: {

@@ -104,6 +104,7 @@ export interface UpdateOptions {
   readonly onProgress?: (progress: SearchProgress) => Effect.Effect<void>
 }
 
+/** What `Search` offers. */
 export interface Service {
   /**
    * One page of the sessions whose indexed texts match, the best first (SE-40). `InvalidInput` says what is wrong with

@@ -37,6 +37,7 @@ import {
 
 // Reads the texts of indexed documents back from the log, also those that retention moved to blocks.
 
+/** Where a document's event is. */
 export interface EventPlace {
   readonly sessionID: SessionID
   readonly seq: number
@@ -107,6 +108,7 @@ const selectPromptRows = (log: Places["log"], matches: ReadonlyArray<Match>, dir
     WHERE q.session IN (SELECT value FROM ${numbersOf(log, matches)})
       AND s.parent_id IS NULL ${directory === undefined ? log`` : log`AND s.directory = ${directory}`}`
 
+/** The prompts of the matches, in their order. */
 const read = Effect.fnUntraced(function* (
   log: Places["log"],
   matches: ReadonlyArray<Match>,

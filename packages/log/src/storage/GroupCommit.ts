@@ -12,6 +12,7 @@ import { Array as Arr, Effect, Exit, Runtime } from "effect"
 import { connectionOf, type Statements } from "./Connection.ts"
 import { committed, directly, inSavepoint, isBusy, reasonOf, retryBusy } from "./Transaction.ts"
 
+/** Work that waits, and its caller. */
 interface Waiting {
   readonly runtime: Runtime.Runtime<never>
   /** Runs the work and keeps its result. */

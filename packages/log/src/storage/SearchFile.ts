@@ -46,6 +46,7 @@ export class IndexFile extends Context.Reference<IndexFile>()("@daybook/log/Inde
   defaultValue: () => temporaryIndex
 }) {}
 
+/** Where the index of a log is kept. */
 export const indexPath = (log: SqlClient.SqlClient): Effect.Effect<string, SqlError.SqlError> =>
   Dialect.isPostgres(log) ? IndexFile : Effect.map(fileOf(log), (file) => (file === "" ? ":memory:" : searchPath(file)))
 

@@ -131,6 +131,7 @@ const goesOn = (sql: SqlClient.SqlClient, sessionID: SessionID, before: number, 
   )
 }
 
+/** The admission of the first prompt promoted after an event. */
 const firstAdmission = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number) =>
   Effect.map(
     sql<{ readonly admitted_seq: number }>`SELECT admitted_seq FROM session_input

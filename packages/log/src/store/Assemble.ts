@@ -159,6 +159,7 @@ const isEdit = ({ kind }: PartRow): boolean => kind === "edit"
 const editEvents = (parts: ReadonlyArray<PartRow>, events: EventsBySeq): ReadonlyArray<SessionEvent> =>
   parts.flatMap((part) => (isEdit(part) && part.settled !== null ? [eventAt(events, part.settled)] : []))
 
+/** The last edit of the message, and of each result. */
 const editsOf = (parts: ReadonlyArray<PartRow>, events: EventsBySeq): ReadonlyArray<unknown> | undefined => {
   const last = new Map<unknown, unknown>()
   for (const event of editEvents(parts, events)) {
@@ -184,6 +185,7 @@ const withheldOf = (parts: ReadonlyArray<PartRow>, events: EventsBySeq): Readonl
 const textOf = ({ text, type }: Record<string, unknown>): string | undefined =>
   type === "text" && typeof text === "string" ? text : undefined
 
+/** The fields of a message that its events hold. */
 const contentOf = (
   row: MessageRow,
   parts: ReadonlyArray<PartRow>,
@@ -241,6 +243,7 @@ export const partOwner = (row: MessageRow): string => row.call_id ?? row.id
 
 const known = (seqs: ReadonlyArray<number | null>) => seqs.filter((seq) => seq !== null)
 
+/** The events that hold the content of these rows. */
 export const eventsOf = ({ inputs, messages, parts }: Omit<MessageRows, "events">): ReadonlyArray<number> => [
   ...messages.flatMap(({ seq, settled, type }) => (type === "user" ? [] : known([seq, settled]))),
   ...parts.flatMap(({ called, opened, progress, raw, settled }) => known([opened, raw, called, progress, settled])),
@@ -272,6 +275,7 @@ export const assembleOne = (
   events: EventsBySeq
 ): Either.Either<Message, MessageUnreadable> => readable(sessionID, row.id, toMessage(row, parts, input, events))
 
+/** Builds messages from their rows, parts, inputs and events. */
 export const assemble = (sessionID: string, { events, inputs, messages, parts }: MessageRows) => {
   const byMessage = Arr.groupBy(parts, (part) => part.message_id)
   const byID = new Map(inputs.map((input) => [input.id, input]))

@@ -21,6 +21,7 @@ export interface Admission {
 
 /** What decides whether a prompt can be admitted. */
 export interface Prospect {
+  /** The log that the session was imported from. */
   readonly imported: ImportedLog | undefined
   readonly waiting: number
   readonly taken: boolean
@@ -34,6 +35,7 @@ export interface WaitingOptions {
   readonly through?: number
 }
 
+/** What `Inbox` offers. */
 export interface Service {
   /** What an admission under this id looks up, in one read. */
   readonly prospect: (

@@ -8,6 +8,7 @@ import type { LogUnavailable } from "../log/EventLog.ts"
 import { Inbox } from "./Inbox.ts"
 import type { StoreError } from "./StoreError.ts"
 
+/** What `NodeStore` offers. */
 export interface Service {
   /** Begins a node's row; one of an earlier process at this address ends. */
   readonly begin: (address: string, workspaces: ReadonlyArray<string>) => Effect.Effect<void, LogUnavailable>

@@ -31,6 +31,7 @@ export const selectMove = (sql: SqlClient.SqlClient, sessionID: SessionID, befor
     ([row]) => row
   )
 
+/** The path that continues after a move. */
 export const selectMoved = (sql: SqlClient.SqlClient, sessionID: SessionID, move: Move | undefined) =>
   Effect.gen(function* () {
     if (move === undefined) return HistoryPath.linear

@@ -16,6 +16,7 @@ export interface OpenQuestion extends QuestionRef {
   readonly askedAt: number
 }
 
+/** What `QuestionStore` offers. */
 export interface Service {
   readonly open: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<OpenQuestion>, LogUnavailable>
   /** A cursor before the question's end: its call's sequence number, or -1 if there is no such call. */
@@ -25,6 +26,7 @@ export interface Service {
     question: QuestionRef,
     answers: ReadonlyArray<string>
   ) => Effect.Effect<void, QuestionClosed | AppendError>
+  /** Records that the question will not be answered. */
   readonly dismiss: (question: QuestionRef) => Effect.Effect<void, QuestionClosed | AppendError>
 }
 

@@ -139,6 +139,7 @@ type PromptsRow = { readonly rowid: number; readonly session: number; readonly p
 /** Blocks per query. */
 const portion = 32
 
+/** The numbers of the sessions that have the text in a prompt of a block. */
 const selectInBlocks = Effect.fnUntraced(function* (sql: Sql, search: string) {
   const [wanted, found] = [folded(search), new Set<number>()]
   const addMatch = Effect.fnUntraced(function* (session: number, prompts: Uint8Array) {

@@ -25,6 +25,7 @@ import type { Redoable, Undoable } from "./UndoRows.ts"
 export type { Leaf, TreePlace } from "./TreeRows.ts"
 export type { UnsettledTool } from "./ActivityRows.ts"
 
+/** What `SessionStore` offers. */
 export interface Service {
   readonly get: (sessionID: SessionID) => Effect.Effect<Session, SessionNotFound | StoreError>
   /** The session, its waiting inputs and its context's marks, in one read. */
@@ -84,6 +85,7 @@ export interface Service {
     sessionID: SessionID,
     limit: number
   ) => Effect.Effect<ReadonlyArray<string>, LogUnavailable>
+  /** Refuses an append unless its session is at the Location. */
   readonly isAt: (location: Location) => CommitHook<LocationLeft>
   /** Refuses an append if a session other than its own has the title. */
   readonly isOnlyOne: (title: string) => CommitHook<TitleTaken>

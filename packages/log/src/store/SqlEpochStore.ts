@@ -95,4 +95,5 @@ const make = Effect.gen(function* () {
   })
 })
 
+/** Epochs in the database. */
 export const layer = Layer.effect(EpochStore, make)

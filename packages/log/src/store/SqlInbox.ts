@@ -127,6 +127,7 @@ const makeReads = Effect.fnUntraced(function* (counts: ReturnType<typeof makeCou
   const sql = yield* ReadSql
   const writing = yield* SqlClient.SqlClient
 
+  /** The inputs of rows of one session, with their prompts. */
   const inputsOf = (rows: ReadonlyArray<InputRow>): Effect.Effect<ReadonlyArray<Input>, StoreError> => {
     const [first] = rows
     if (first === undefined) return Effect.succeed([])

@@ -15,6 +15,7 @@ export type SecretKind =
 export interface SecretRule {
   readonly kind: SecretKind
   readonly pattern: RegExp
+  /** Further conditions on the secret. */
   readonly accepts?: (secret: string) => boolean
   /** What must precede the value if the hint ends there; "none": anything else. A test that is cheaper than the rule. */
   readonly separator?: ":" | "=" | "none"

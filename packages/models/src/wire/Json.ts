@@ -12,6 +12,7 @@ export const list = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(v
 export const many = (value: unknown): ReadonlyArray<unknown> =>
   Array.isArray(value) ? value : Predicate.isRecord(value) ? [value] : []
 
+/** A text that is not empty. */
 export const text = (value: unknown): string | undefined =>
   Predicate.isString(value) && value !== "" ? value : undefined
 

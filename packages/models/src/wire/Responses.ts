@@ -230,6 +230,7 @@ const note = (item: Item, mark: Mark): Item => {
   return item
 }
 
+/** Whether two facts do not contradict each other. */
 const agree = (a: unknown, b: unknown): boolean => a === undefined || b === undefined || a === b
 
 /** `response.output_text.delta`: what grows, and whether the event announces it, or holds a piece or the whole. */
@@ -473,6 +474,7 @@ const streamed = (items: ReadonlyArray<Item>, value: Json): Item | undefined => 
 
 const receivedOf = (item: Item): string => [...item.received.values()].join("")
 
+/** The block of a part that was not announced. */
 const blockOf = ({ received }: Item, name: string, words: string, phase: string): string => {
   if (!name.startsWith("content")) return name
   const last = [...received.keys()].findLast((key) => key.startsWith("content"))

@@ -33,6 +33,7 @@ const refusedFor = {
   rate: Metric.tagged(refused, "reason", "rate")
 }
 
+/** Gives the response of a refused request a header. */
 const withHeader = (name: string, value: string) =>
   Effect.map(HttpServerRequest.HttpServerRequest, (request) => {
     NodeHttpServerRequest.toServerResponse(request).setHeader(name, value)
@@ -42,6 +43,7 @@ const withHeader = (name: string, value: string) =>
 const challenge = (...why: ReadonlyArray<string>) =>
   withHeader("www-authenticate", ['Bearer realm="daybook"', ...why].join(", "))
 
+/** Refuses a request that came too soon. */
 const tooMany = (wait: number, reason: keyof typeof refusedFor) =>
   Effect.gen(function* () {
     yield* Metric.increment(refusedFor[reason])
@@ -56,6 +58,7 @@ const unauthorized = (authorization: string | undefined) =>
     new Access.Unauthorized()
   )
 
+/** Refuses what the token does not permit. */
 const forbidden = ({ sessionID }: Access.Caller, needs: Access.Scope) =>
   Effect.zipRight(
     challenge('error="insufficient_scope"', `scope="${needs}"`),

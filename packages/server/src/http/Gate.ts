@@ -27,6 +27,7 @@ const repeated = (rawHeaders: ReadonlyArray<string>): string | undefined => {
   return undefined
 }
 
+/** What is ambiguous, if anything is. */
 const ambiguityIn = ({
   headers,
   httpVersion,

@@ -36,6 +36,7 @@ const misfitLayer = HttpApiBuilder.middleware((app) =>
 )
 
 export interface Options extends ServerHandlers.Server {
+  /** The server's own token. */
   readonly token: AccessToken
   readonly asks?: Asks.Asks | undefined
   /** The folders that sessions may work in, with those below them; every folder by default. */

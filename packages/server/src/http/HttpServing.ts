@@ -45,6 +45,7 @@ const requests = Metric.counter("daybook_http_requests_total", {
 /** The client left before anything was sent: as other servers log it. */
 const leftStatus = 499
 
+/** Follows a request to its end. */
 type Follow = (request: IncomingMessage, response: ServerResponse) => void
 
 const makeAccessLog = (clients: Clients.Clients, isLogged: boolean): Effect.Effect<Follow> =>

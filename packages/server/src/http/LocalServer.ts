@@ -69,6 +69,7 @@ export const headers = (policy: string) => ({
   "x-frame-options": "DENY"
 })
 
+/** A response in words. */
 export const sentence = (status: number, reason: string) => HttpServerResponse.text(`${reason}\n`, { status })
 
 export const guarded =

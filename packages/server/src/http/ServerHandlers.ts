@@ -25,6 +25,7 @@ interface Sample {
   readonly value: number | bigint
 }
 
+/** A metric with its samples. */
 interface Family {
   readonly name: string
   readonly kind: "counter" | "gauge" | "histogram" | "summary"

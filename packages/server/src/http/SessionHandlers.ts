@@ -217,6 +217,7 @@ export const workLayer = HttpApiBuilder.group(Api, "work", (handlers) =>
 
 // Answers requests about questions of models.
 
+/** Open questions, and their answers. */
 export const questionsLayer = HttpApiBuilder.group(Api, "questions", (handlers) =>
   Effect.map(Sessions, (sessions) =>
     handlers
@@ -254,6 +255,7 @@ const answerOf = (given: Decision): Answer => {
 
 const lasting: ReadonlyArray<Decision["decision"]> = ["session", "always"]
 
+/** Open permissions, and their answers. */
 export const permissionsLayer = (asks: Asks) =>
   HttpApiBuilder.group(Api, "permissions", (handlers) =>
     handlers

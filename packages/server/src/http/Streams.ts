@@ -141,6 +141,7 @@ const framesOf = <E, F>(
 
 type Frames = ReturnType<typeof framesOf>
 
+/** A stream as the server ends it. */
 interface Open {
   readonly stream: OpenStream.OpenStream
   /** The last frame when the server ends. */
@@ -345,4 +346,5 @@ const make = Effect.gen(function* () {
   return Streams.of({ serve })
 })
 
+/** No stream is open at first. */
 export const layer = Layer.scoped(Streams, make)

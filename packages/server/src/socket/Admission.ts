@@ -204,6 +204,7 @@ export const admit = Effect.fn("Admission.admit")(function* (admission: Admissio
 
 // Tracks the admissions of one agent's or model's prompts: one at a time for each session.
 
+/** A current admission. */
 interface Admitting {
   readonly session: string
   /** The client's id of the request. */

@@ -47,6 +47,7 @@ const codes: { readonly [Tag in CoreError["_tag"]]?: ErrorCode } = {
   SessionNotFound: "ENOENT"
 }
 
+/** Converts a refusal by the runtime. */
 export const refusedBy = (error: CoreError | Refused): Refused =>
   error._tag === "Refused" ? error : new Refused({ code: codes[error._tag] ?? "EIO", message: error.message })
 

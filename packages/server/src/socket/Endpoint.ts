@@ -21,6 +21,7 @@ export interface Stopping {
   /** Refuses new requests from now on. */
   readonly begin: Effect.Effect<void>
   readonly begun: () => boolean
+  /** Ends every open answer. */
   readonly end: Effect.Effect<void>
   readonly ended: () => boolean
   readonly awaitEnd: Effect.Effect<void>
@@ -112,6 +113,7 @@ export interface Client {
   readonly answers: FiberSet.FiberSet<void>
   /** Runs whose frames the client gets, each with the number of answers that write them. */
   readonly follows: Map<RunID, number>
+  /** The number of answers in progress. */
   requests: number
 }
 

@@ -63,6 +63,7 @@ export const makeOutput = Effect.map(Mailbox.make<Chunk>(), (mailbox): CommandOu
   }
 })
 
+/** The shell of a session, while it is open. */
 interface OpenShell {
   readonly id: string
   readonly agent: string
@@ -73,6 +74,7 @@ interface OpenShell {
   before: string
 }
 
+/** A session's place for commands. */
 interface Entry {
   /** Held by the call whose turn it is. */
   readonly turn: Effect.Semaphore

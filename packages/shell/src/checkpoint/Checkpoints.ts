@@ -165,6 +165,7 @@ export interface Checkpoints {
 const longestLabel = 200
 const shownPaths = 1_000
 
+/** What the commit of a checkpoint says. */
 const Message = Schema.parseJson(Checkpoint.pipe(Schema.omit("id")))
 const encodeMessage = Schema.encodeSync(Message)
 const decodeMessage = Schema.decodeUnknownOption(Message)
@@ -203,6 +204,7 @@ export interface AllLimits extends Limits {
   readonly patience: string & Duration.DurationInput
 }
 
+/** The limits of every shell. */
 export const usual: AllLimits = {
   fileBytes: 32 * 1024 ** 2,
   bytes: 1024 ** 3,

@@ -16,6 +16,7 @@ const Name = Schema.String.pipe(
   Schema.pattern(/^[A-Za-z0-9_][^\s\p{C}]{0,252}$/u, { message: () => "expected a name without spaces" })
 )
 
+/** A host's name, or its address. */
 const Host = Schema.String.pipe(
   Schema.filter((host) =>
     Schema.is(Name)(host) || isIPv6(host) ? undefined : "expected a host name or an IP address, without spaces"

@@ -30,6 +30,7 @@ export class HostLost extends ErrorClass<HostLost>("shell")("HostLost")(
   ({ details }) => `the host of the shells is gone: ${details}`
 ) {}
 
+/** How long a host may take to say what it is. */
 const helloWithin = "5 seconds"
 
 /** The system's code of an error, within the errors of the libraries. */

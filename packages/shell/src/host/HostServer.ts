@@ -150,6 +150,7 @@ const makeExec = (shells: Shells.Shells["Type"]) => {
   }
 }
 
+/** Counts calls, and refuses those beyond the limit. */
 const makeAdmission = Effect.map(SubscriptionRef.make(0), (calls) => {
   const enter = SubscriptionRef.updateEffect(calls, (count) =>
     count >= mostCalls ? Effect.fail(new HostBusy({ limit: mostCalls })) : Effect.succeed(count + 1)

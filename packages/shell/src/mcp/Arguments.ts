@@ -113,6 +113,7 @@ export const decode = <A, I>(schema: Schema.Schema<A, I>, given: unknown): Effec
     })
   })
 
+/** The fields of a creation by transport, with their names in `Target`. */
 const fields: Readonly<Record<Create["transport"], Readonly<Record<string, string>>>> = {
   local: { cwd: "cwd" },
   ssh: {

@@ -150,6 +150,7 @@ const progressOf = ({ _meta, sendNotification }: Extra) => {
   )
 }
 
+/** The promise of a fiber, which the signal of its request interrupts. */
 const settled = <A, E>(fiber: Fiber.RuntimeFiber<A, E>, signal: AbortSignal): Promise<A> =>
   new Promise((resolve, reject) => {
     const interrupt = () => fiber.unsafeInterruptAsFork(fiber.id())

@@ -99,6 +99,7 @@ const linesMark = (lines: number): string => `[... ${lines} ${lines === 1 ? "lin
 const charactersMark = (characters: number): string =>
   `[... ${characters} ${characters === 1 ? "character" : "characters"} left out ...]`
 
+/** Lines with their newlines, first in, first out. */
 class LineQueue {
   private lines: Array<Line> = []
   private start = 0
@@ -256,6 +257,7 @@ export const compile = ({ grep, keep, max_chars }: Budget): Either.Either<Compil
   }))
 }
 
+/** The stages after the one that removes trailing newlines. */
 interface Stage {
   readonly add: (text: string) => void
   readonly end: (total: { readonly lines: number; readonly characters: number }) => {
@@ -314,6 +316,7 @@ const makeGrep = (matches: LinearPattern, context: number, memory: number, pass:
   }
 }
 
+/** The first and last of the lines. */
 const makeKeep = (keep: Keep, memory: number, cap: LineCap) => {
   const first =
     keep.mode === "all" ? Infinity : keep.mode === "head" ? keep.n : keep.mode === "head_tail" ? keep.head : 0

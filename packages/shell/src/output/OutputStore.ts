@@ -47,6 +47,7 @@ export interface OutputFile {
 
 export interface OutputStore {
   readonly open: (handle: string, stream: OutputStream) => OutputFile
+  /** Removes what is kept under the handle. */
   readonly remove: (handle: string) => void
   /** At most `limit` bytes from `offset`; a page ends between two characters. */
   readonly page: (

@@ -13,6 +13,7 @@ const longestKey = 65_536
 /** The last line of a private key is shorter than this. */
 const longestKeyEnd = 80
 
+/** Lines that belong together. */
 interface Block {
   /** The kind of secrets of which the whole body is a part. */
   readonly kind?: SecretKind

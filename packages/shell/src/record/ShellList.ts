@@ -8,6 +8,7 @@ import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 
 // The stored events of live shells, by types only: a page in a browser folds them too.
 
+/** A stored event of a live shell. */
 export type ShellEvent = Extract<SessionEvent, { readonly type: ShellType }>
 
 const types: Readonly<Record<ShellType, true>> = {

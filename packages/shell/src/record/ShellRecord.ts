@@ -110,6 +110,7 @@ export class ShellRecordFailed extends ErrorClass<ShellRecordFailed>("shell")("S
   ({ details, sessionID }) => `nothing ran: live shells cannot be recorded in ${sessionID}: ${details}`
 ) {}
 
+/** What `ShellRecord` offers. */
 export interface Service {
   /** The session that holds the facts; undefined if none does. */
   readonly sessionID?: SessionID

@@ -36,6 +36,7 @@ const commandLines = (prompt: string, command: string): ReadonlyArray<string> =>
 const marked = (mark: string, text = ""): ReadonlyArray<string> =>
   text === "" ? [] : text.split("\n").map((line) => `${mark} ${line}`)
 
+/** What a command printed. */
 const outputLines = ({ callID, lateOutput, stderr, stdout, truncated }: Executed): ReadonlyArray<string> => [
   ...(callID === undefined || !truncated ? [] : [`| (in the result of call ${callID})`]),
   ...marked("~", lateOutput),
@@ -125,6 +126,7 @@ export const folderAfter = (event: ShellEvent, folder: string | undefined): stri
   }
 }
 
+/** The lines of an event, and what is seen after it. */
 export const watched = (
   seen: Seen,
   event: ShellEvent,

@@ -135,6 +135,7 @@ const makeLive = (pass: (text: string) => void) => {
   return { add, end }
 }
 
+/** What a result says of the command's end. */
 const endOf = (
   { closed, code, cwd, stopped, timedOut }: CommandEnd,
   { late, millis }: CommandTiming,

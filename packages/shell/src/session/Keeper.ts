@@ -315,6 +315,7 @@ export interface Keeper {
 
 const longestReply = 16_384
 
+/** Texts of the keeper, each NUL-terminated. */
 const makeReplies = () => {
   let text = ""
   let replies: ReadonlyArray<string> = []

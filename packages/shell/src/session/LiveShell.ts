@@ -141,6 +141,7 @@ const aheadOf = (answer: string): number => {
 
 type StartedShell = { readonly dialect: Dialect; readonly pid: number }
 
+/** Reads what the bootstrap prints. */
 const makeGreeting = (mark: string, found: (started: StartedShell) => void) => {
   const texts = { stdout: "", stderr: "" }
   const form = new RegExp(`${mark} (bash|sh) (\\d+)\\n`)
@@ -208,6 +209,7 @@ interface RunningShell extends StartedShell {
   readonly finish: Effect.Effect<void>
 }
 
+/** Runs commands in a started shell. */
 const makeRunner = Effect.fnUntraced(function* (
   { ahead, dialect, finish, pid, program }: RunningShell,
   keeper: Keeper.Keeper,

@@ -175,6 +175,7 @@ const bashFunctions = (mark: string): ReadonlyArray<string> => {
   ]
 }
 
+/** The same for a POSIX shell. */
 const shFunctions = (mark: string): ReadonlyArray<string> => {
   const { begin, end, note } = Dialogue.markOf
   const { stderr, stdout } = parked.sh

@@ -80,6 +80,7 @@ const saidBy = ({ stderr, stdout }: Answer): string => {
 
 type ContainerState = { readonly id: string; readonly startedAt: string }
 
+/** Finds a running container by name or id. */
 const find = Effect.fnUntraced(function* (client: Docker, container: string) {
   const format = "{{.Id}} {{.State.Running}} {{.State.Paused}} {{.State.StartedAt}}"
   const answer = yield* ask(client, ["container", "inspect", "--format", format, "--", container])

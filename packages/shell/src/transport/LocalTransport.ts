@@ -29,6 +29,7 @@ export interface LocalSettings {
   readonly env?: Readonly<Record<string, string>>
 }
 
+/** How a program is started. */
 interface LocalLaunch {
   readonly env: Readonly<Record<string, string>>
   /** A program with arguments that runs the script. */
@@ -128,6 +129,7 @@ const failed = (reason: TransportFailed["reason"], details: string) =>
 
 const refused = ({ message }: SandboxRefused) => failed("sandbox.denied", message)
 
+/** Starts a program in a sandbox. */
 const begin = <R>(
   launch: Launch,
   use: (prefix: ReadonlyArray<string>) => Effect.Effect<Launched, TransportFailed, R>

@@ -210,6 +210,7 @@ const inTermsOf = (hunk: Hunk, crlf: boolean, marked: boolean): Hunk => ({
   })
 })
 
+/** A text after all hunks are applied. */
 export interface Applied {
   readonly content: string
   /** The lines of the patch where the hunks begin whose lines are only near those of the file. */

@@ -34,6 +34,7 @@ export type FileChange = Data.TaggedEnum<{
 }>
 export const FileChange = Data.taggedEnum<FileChange>()
 
+/** The text is not a patch. */
 class PatchSyntaxError extends ErrorClass<PatchSyntaxError>("tools")("PatchSyntaxError")(
   { line: Schema.Int, problem: Schema.String },
   ({ line, problem }) => `line ${line} of the patch: ${problem}`

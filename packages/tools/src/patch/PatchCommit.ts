@@ -35,6 +35,7 @@ export interface FileOperations {
   readonly copy: (from: string, to: string) => Promise<void>
   /** Moves a file, and replaces an existing one. */
   readonly rename: (from: string, to: string) => Promise<void>
+  /** Removes a file. */
   readonly remove: (path: string) => Promise<void>
 }
 
@@ -97,6 +98,7 @@ export interface Commit extends CommitOptions {
 /** Error codes for files or file systems without hard links; a copy is made instead. */
 const noLinks = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK", "EXDEV"])
 
+/** A name in a message. */
 const quoted = (name: string) => JSON.stringify(name)
 
 const unchanged = (before: Stats, now: Stats) =>
@@ -127,6 +129,7 @@ const holdFolderOf = Effect.fnUntraced(function* ({ folders, held, hold, io }: C
   return at
 })
 
+/** Records a file beside the target. */
 const note = ({ spare }: Commit, target: Target, file: string) =>
   spare.set(file, near(target, path.join(path.dirname(target.real), path.basename(file))))
 

@@ -21,6 +21,7 @@ const beginning = (texts: ReadonlyArray<EndedText>): string => {
 
 const cutOff: StoredError = { type: "process.ended", message: "the step was cut off" }
 
+/** Starts a run once the id that names it is known. */
 const start = (out: Out, activityID: string, of: string, client: Prompt["client"]): void => {
   const { address, directory, model, root, sessionID } = out.state
   const id = runOf(sessionID, of)

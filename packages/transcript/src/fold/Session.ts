@@ -9,6 +9,7 @@ import { initial } from "./State.ts"
 
 // Folds what the model reads besides its own output: prompts, system texts and the host's commands.
 
+/** Adds a user or system row with these blocks. */
 const say = (out: Out, role: "user" | "system", id: string, content: ReadonlyArray<ContentBlock>): void => {
   out.messages.push({ role, id, time: timeText(out.event.created), ...ofRun(out), content })
 }
