@@ -10,22 +10,27 @@ import { ForeignCursor } from "@daybook/api/wire/Cursor"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import { InvalidInput, invalidAt, validate } from "@daybook/log/domain/InvalidInput"
 import { SessionNotFound } from "@daybook/log/log/EventLog"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 
 /** The server cannot be reached, or the connection broke before it answered. */
-export class ServerUnreachable extends ErrorClass<ServerUnreachable>("client")("ServerUnreachable")(
-  { details: Schema.String },
-  ({ details }) => `the server cannot be reached: ${details}`
-) {}
+export class ServerUnreachable extends Schema.TaggedError<ServerUnreachable>("@daybook/client/ServerUnreachable")(
+  "ServerUnreachable",
+  { details: Schema.String }
+) {
+  override get message() {
+    return `the server cannot be reached: ${this.details}`
+  }
+}
 
 /** The answer is not one of the API: the server failed, another program listens there, or its version differs. */
-export class UnexpectedAnswer extends ErrorClass<UnexpectedAnswer>("client")("UnexpectedAnswer")(
-  { status: Schema.optionalWith(Schema.Int, { exact: true }), details: Schema.String },
-  (error) => {
-    const status = error.status === undefined ? "" : ` ${error.status}`
-    return `the server's answer${status} is not one of the API: ${error.details}`
+export class UnexpectedAnswer extends Schema.TaggedError<UnexpectedAnswer>("@daybook/client/UnexpectedAnswer")(
+  "UnexpectedAnswer",
+  { status: Schema.optionalWith(Schema.Int, { exact: true }), details: Schema.String }
+) {
+  override get message() {
+    const status = this.status === undefined ? "" : ` ${this.status}`
+    return `the server's answer${status} is not one of the API: ${this.details}`
   }
-) {}
+}
 
 /**
  * Every error of a connection. `InvalidInput`: an argument does not fit its schema, and nothing was changed.

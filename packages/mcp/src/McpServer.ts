@@ -1,13 +1,12 @@
 /** An MCP server's configuration, for the file and for applications. Spec: MC-1, MC-2, MC-36. */
 import { Duration, Option, Redacted, Schema } from "effect"
 import { fingerprint } from "@daybook/core/support/Fingerprint"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { optional } from "@daybook/log/support/Optional"
 
 // Defines how a server fails.
 
 /** A server's failure, as a sentence without its secrets. */
-export class ServerFault extends ErrorClass<ServerFault>("mcp")("ServerFault")({
+export class ServerFault extends Schema.TaggedError<ServerFault>("@daybook/mcp/ServerFault")("ServerFault", {
   details: Schema.String,
   /**
    * `lost`: the transport broke, and the server is connected again. `forgotten`: the server no longer knows the session,
@@ -122,15 +121,16 @@ export const serverFingerprint = (server: McpServer): string => {
 }
 
 /** A request to a server failed. */
-export class McpError extends ErrorClass<McpError>("mcp")("McpError")(
-  {
-    server: Schema.String,
-    /** `unknown`: no server has that name. `unavailable`: it is not connected. */
-    reason: Schema.Literal("unknown", "unavailable", "refused", "timeout"),
-    details: Schema.String
-  },
-  ({ details, server }) => `MCP server "${server}": ${details}`
-) {}
+export class McpError extends Schema.TaggedError<McpError>("@daybook/mcp/McpError")("McpError", {
+  server: Schema.String,
+  /** `unknown`: no server has that name. `unavailable`: it is not connected. */
+  reason: Schema.Literal("unknown", "unavailable", "refused", "timeout"),
+  details: Schema.String
+}) {
+  override get message() {
+    return `MCP server "${this.server}": ${this.details}`
+  }
+}
 
 /** Redacting shorter values would hide too much other text. */
 const shortestSecret = 6

@@ -5,17 +5,19 @@
  */
 import { Effect, Either, Schema } from "effect"
 import type { ModelInfo, Pricing } from "@daybook/core/model/ModelResolver"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 
 /** A model reference, as `ModelRef` of `@daybook/core`. */
 type Ref = ModelInfo["ref"]
 
 /** The text is not a valid model name. */
-export class InvalidModelName extends ErrorClass<InvalidModelName>("models")("InvalidModelName")(
-  { input: Schema.String, reason: Schema.String },
-  ({ input, reason }) =>
-    `"${input}" does not name a model: ${reason}; write provider/model, for example anthropic/claude-sonnet-5-5`
-) {}
+export class InvalidModelName extends Schema.TaggedError<InvalidModelName>("@daybook/models/InvalidModelName")(
+  "InvalidModelName",
+  { input: Schema.String, reason: Schema.String }
+) {
+  override get message() {
+    return `"${this.input}" does not name a model: ${this.reason}; write provider/model, for example anthropic/claude-sonnet-5-5`
+  }
+}
 
 /** The catalogue's facts about one model. `outputTokens` is what the context must leave free; the model's maximum may be higher. */
 export interface Entry extends Pick<ModelInfo, "name" | "contextTokens" | "outputTokens" | "price" | "media"> {

@@ -1,6 +1,5 @@
 /** Commands in the background: started, followed, given input, stopped, collected. Spec: SL-72..SL-76. */
 import { Deferred, type Duration, Effect, Fiber, Mailbox, Schema } from "effect"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { ExecResult } from "./domain/ExecResult.ts"
 import type { ShellNotFound } from "./domain/ShellError.ts"
 import type { ExecError } from "./OpenShell.ts"
@@ -17,10 +16,14 @@ export const Collected = Schema.Struct({
 export type Collected = typeof Collected.Type
 
 /** No command was started under this handle, or it ended long ago. */
-export class CommandNotFound extends ErrorClass<CommandNotFound>("shell")("CommandNotFound")(
-  { handle: Schema.String },
-  ({ handle }) => `no command was started under ${handle}, or its result is no longer kept`
-) {}
+export class CommandNotFound extends Schema.TaggedError<CommandNotFound>("@daybook/shell/CommandNotFound")(
+  "CommandNotFound",
+  { handle: Schema.String }
+) {
+  override get message() {
+    return `no command was started under ${this.handle}, or its result is no longer kept`
+  }
+}
 
 export interface StartOptions extends Omit<ExecOptions, "input" | "stop"> {
   /** Keeps the standard input open for `send`; it is empty by default. */

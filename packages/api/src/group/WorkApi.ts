@@ -28,7 +28,6 @@ import { SessionBusy } from "@daybook/log/domain/SessionBusy"
 import { Location } from "@daybook/log/domain/Values"
 import { MessageNotFound } from "@daybook/log/domain/HistoryPath"
 import { EventUnreadable, LogUnavailable } from "@daybook/log/log/EventLog"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { Administering, Prompting, Reading } from "../wire/Access.ts"
 import { Input, Session } from "../wire/EventFrames.ts"
 import { failures } from "../wire/Failure.ts"
@@ -107,17 +106,19 @@ export const Decision = Schema.Union(
 export type Decision = typeof Decision.Type
 
 /** The permission was decided before, or its call has ended. */
-export class PermissionClosed extends ErrorClass<PermissionClosed>("api")("PermissionClosed")(
+export class PermissionClosed extends Schema.TaggedError<PermissionClosed>("@daybook/api/PermissionClosed")(
+  "PermissionClosed",
   {
     ask: Schema.String,
     /** The decision that counts, if it is known. */
     decision: Schema.optionalWith(Schema.String, { exact: true })
-  },
-  ({ decision }) => {
-    const how = decision === undefined ? "" : ` (${decision})`
+  }
+) {
+  override get message() {
+    const how = this.decision === undefined ? "" : ` (${this.decision})`
     return `no call waits for this permission${how}: it was decided before, or the call has ended`
   }
-) {}
+}
 
 export const PermissionsApi = HttpApiGroup.make("permissions")
   .annotate(OpenApi.Description, "Decide whether tools may act. Permissions wait in memory: they are not events.")

@@ -4,7 +4,6 @@ import * as HttpApiMiddleware from "@effect/platform/HttpApiMiddleware"
 import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
 import { Context, Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { failures } from "./Failure.ts"
 
 /** What a token permits; each scope includes those before it. */
@@ -12,93 +11,134 @@ export const Scope = Schema.Literal("read", "prompt", "admin")
 export type Scope = typeof Scope.Type
 
 /** The request has no token, or one that is not valid. */
-export class Unauthorized extends ErrorClass<Unauthorized>("api")("Unauthorized")(
-  {},
-  () => "the request needs the header `authorization: Bearer TOKEN` with a valid token"
-) {}
+export class Unauthorized extends Schema.TaggedError<Unauthorized>("@daybook/api/Unauthorized")("Unauthorized", {}) {
+  override get message() {
+    return "the request needs the header `authorization: Bearer TOKEN` with a valid token"
+  }
+}
 
 /** The token is valid and does not permit this. */
-export class Forbidden extends ErrorClass<Forbidden>("api")("Forbidden")(
-  {
-    needs: Scope,
-    /** The session that the token is for, if it is for one. */
-    sessionID: Schema.optionalWith(SessionID, { exact: true })
-  },
-  ({ needs, sessionID }) =>
-    sessionID === undefined ? `the token does not have the scope ${needs}` : `the token is for ${sessionID} alone`
-) {}
+export class Forbidden extends Schema.TaggedError<Forbidden>("@daybook/api/Forbidden")("Forbidden", {
+  needs: Scope,
+  /** The session that the token is for, if it is for one. */
+  sessionID: Schema.optionalWith(SessionID, { exact: true })
+}) {
+  override get message() {
+    return this.sessionID === undefined
+      ? `the token does not have the scope ${this.needs}`
+      : `the token is for ${this.sessionID} alone`
+  }
+}
 
 /** The request names another host than the server, or a page of another origin sent it. */
-export class SiteRefused extends ErrorClass<SiteRefused>("api")("SiteRefused")(
-  { part: Schema.Literal("host", "origin") },
-  ({ part }) =>
-    part === "host"
+export class SiteRefused extends Schema.TaggedError<SiteRefused>("@daybook/api/SiteRefused")("SiteRefused", {
+  part: Schema.Literal("host", "origin")
+}) {
+  override get message() {
+    return this.part === "host"
       ? "this server does not answer under the name in `host`; serve names further ones with --http-name"
       : "this server answers no page of another origin"
-) {}
+  }
+}
 
 /** The body is larger than the server reads, or it ended early. */
-export class BodyTooLarge extends ErrorClass<BodyTooLarge>("api")("BodyTooLarge")(
-  {
-    /** Bytes. */
-    most: Schema.Int
-  },
-  ({ most }) => `the body was not read: it may have ${most} bytes`
-) {}
+export class BodyTooLarge extends Schema.TaggedError<BodyTooLarge>("@daybook/api/BodyTooLarge")("BodyTooLarge", {
+  /** Bytes. */
+  most: Schema.Int
+}) {
+  override get message() {
+    return `the body was not read: it may have ${this.most} bytes`
+  }
+}
 
 /** The body is not JSON, or JSON that no endpoint takes. */
-export class BodyUnreadable extends ErrorClass<BodyUnreadable>("api")("BodyUnreadable")(
+export class BodyUnreadable extends Schema.TaggedError<BodyUnreadable>("@daybook/api/BodyUnreadable")(
+  "BodyUnreadable",
   {
     /** How it exceeds a limit. Absent: it is not JSON. */
     details: Schema.optionalWith(Schema.String, { exact: true })
-  },
-  ({ details }) => `the body is ${details ?? "not JSON"}`
-) {}
+  }
+) {
+  override get message() {
+    return `the body is ${this.details ?? "not JSON"}`
+  }
+}
 
 /** Two readers could understand the request differently. */
-export class RequestAmbiguous extends ErrorClass<RequestAmbiguous>("api")("RequestAmbiguous")(
-  { details: Schema.String },
-  ({ details }) => `the request is ambiguous: ${details}`
-) {}
+export class RequestAmbiguous extends Schema.TaggedError<RequestAmbiguous>("@daybook/api/RequestAmbiguous")(
+  "RequestAmbiguous",
+  { details: Schema.String }
+) {
+  override get message() {
+    return `the request is ambiguous: ${this.details}`
+  }
+}
 
 /** There is no such endpoint. */
-export class EndpointNotFound extends ErrorClass<EndpointNotFound>("api")("EndpointNotFound")(
-  {},
-  () => "there is no endpoint with this method and path; /reference lists them"
-) {}
+export class EndpointNotFound extends Schema.TaggedError<EndpointNotFound>("@daybook/api/EndpointNotFound")(
+  "EndpointNotFound",
+  {}
+) {
+  override get message() {
+    return "there is no endpoint with this method and path; /reference lists them"
+  }
+}
 
 /** The path has endpoints, and none with the method. */
-export class MethodNotAllowed extends ErrorClass<MethodNotAllowed>("api")("MethodNotAllowed")(
-  { allow: Schema.Array(Schema.String) },
-  ({ allow }) => `this path takes only ${allow.join(", ")}`
-) {}
+export class MethodNotAllowed extends Schema.TaggedError<MethodNotAllowed>("@daybook/api/MethodNotAllowed")(
+  "MethodNotAllowed",
+  { allow: Schema.Array(Schema.String) }
+) {
+  override get message() {
+    return `this path takes only ${this.allow.join(", ")}`
+  }
+}
 
 /** The server was started without this. */
-export class NotServed extends ErrorClass<NotServed>("api")("NotServed")(
-  { what: Schema.Literal("search", "stats", "shells", "models", "nodes") },
-  ({ what }) => `this server has no ${what}`
-) {}
+export class NotServed extends Schema.TaggedError<NotServed>("@daybook/api/NotServed")("NotServed", {
+  what: Schema.Literal("search", "stats", "shells", "models", "nodes")
+}) {
+  override get message() {
+    return `this server has no ${this.what}`
+  }
+}
 
 /** The host of the machine's live shells cannot be asked. */
-export class ShellsUnavailable extends ErrorClass<ShellsUnavailable>("api")("ShellsUnavailable")(
-  { details: Schema.String },
-  ({ details }) => `the live shells cannot be listed: ${details}`
-) {}
+export class ShellsUnavailable extends Schema.TaggedError<ShellsUnavailable>("@daybook/api/ShellsUnavailable")(
+  "ShellsUnavailable",
+  { details: Schema.String }
+) {
+  override get message() {
+    return `the live shells cannot be listed: ${this.details}`
+  }
+}
 
 /** The server failed, and its log says how. */
-export class InternalError extends ErrorClass<InternalError>("api")("InternalError")(
-  {},
-  () => "the server failed; its log says how"
-) {}
+export class InternalError extends Schema.TaggedError<InternalError>("@daybook/api/InternalError")(
+  "InternalError",
+  {}
+) {
+  override get message() {
+    return "the server failed; its log says how"
+  }
+}
 
 /** The server ends: connect again, to it or to the next one. */
-export class Stopping extends ErrorClass<Stopping>("api")("Stopping")({}, () => "the server ends; try again") {}
+export class Stopping extends Schema.TaggedError<Stopping>("@daybook/api/Stopping")("Stopping", {}) {
+  override get message() {
+    return "the server ends; try again"
+  }
+}
 
 /** The client sends more than the server permits. */
-export class TooManyRequests extends ErrorClass<TooManyRequests>("api")("TooManyRequests")(
-  { retryAfterSeconds: Schema.Int },
-  ({ retryAfterSeconds }) => `too many requests; try again in ${retryAfterSeconds} seconds`
-) {}
+export class TooManyRequests extends Schema.TaggedError<TooManyRequests>("@daybook/api/TooManyRequests")(
+  "TooManyRequests",
+  { retryAfterSeconds: Schema.Int }
+) {
+  override get message() {
+    return `too many requests; try again in ${this.retryAfterSeconds} seconds`
+  }
+}
 
 /** What every endpoint can refuse with, besides arguments that do not fit. */
 export const Refused = Schema.Union(Unauthorized, Forbidden, SiteRefused, Stopping, TooManyRequests, InternalError)

@@ -3,7 +3,6 @@
  * keep the text and send the text back. Pure. Spec: HT-40..HT-43 in specs/http.md.
  */
 import { Either, Schema, Struct } from "effect"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 
 /** A position: in a session of this incarnation, or in the feed. */
 export interface Cursor {
@@ -14,10 +13,12 @@ export interface Cursor {
 }
 
 /** The cursor is not one of this source, or of this version. */
-export class ForeignCursor extends ErrorClass<ForeignCursor>("api")("ForeignCursor")(
-  { cursor: Schema.String, reason: Schema.Literal("malformed", "database", "kind") },
-  ({ reason }) => {
-    switch (reason) {
+export class ForeignCursor extends Schema.TaggedError<ForeignCursor>("@daybook/api/ForeignCursor")("ForeignCursor", {
+  cursor: Schema.String,
+  reason: Schema.Literal("malformed", "database", "kind")
+}) {
+  override get message() {
+    switch (this.reason) {
       case "malformed":
         return "this is no cursor of this server; leave it out to begin with the first event"
       case "database":
@@ -26,21 +27,21 @@ export class ForeignCursor extends ErrorClass<ForeignCursor>("api")("ForeignCurs
         return "the cursor of a session is not one of the feed, and that of the feed is not one of a session"
     }
   }
-) {}
+}
 
 /** `CursorExpired` of the log, with what a reader needs to start again. */
-export class Expired extends ErrorClass<Expired>("api")("CursorExpired")(
-  {
-    cursor: Schema.Number,
-    floor: Schema.Int,
-    /** The floor as a cursor: events continue from there. */
-    floorCursor: Schema.String,
-    /** The path of the state at the floor. */
-    snapshot: Schema.String
-  },
-  ({ cursor, snapshot }) =>
-    `events after ${cursor} are no longer kept: read ${snapshot}, then continue with the floor's cursor`
-) {}
+export class Expired extends Schema.TaggedError<Expired>("@daybook/api/CursorExpired")("CursorExpired", {
+  cursor: Schema.Number,
+  floor: Schema.Int,
+  /** The floor as a cursor: events continue from there. */
+  floorCursor: Schema.String,
+  /** The path of the state at the floor. */
+  snapshot: Schema.String
+}) {
+  override get message() {
+    return `events after ${this.cursor} are no longer kept: read ${this.snapshot}, then continue with the floor's cursor`
+  }
+}
 
 const form = /^d1\.([0-9a-f]{8})\.(?:(\d{1,15})\.)?(-1|\d{1,15})$/
 

@@ -31,7 +31,6 @@ import {
 import { NamingMode } from "@daybook/core/session/SessionOptions"
 import { readText } from "@daybook/core/support/TextFile"
 import { isName, nameRule as addressRule } from "@daybook/log/domain/Address"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { HttpServer, isStdio, type McpServer, StdioServer } from "@daybook/mcp/McpServer"
 import { ageOf, ageRule, sizeOf, sizeRule } from "../support/Amounts.ts"
 import {
@@ -206,10 +205,14 @@ const expandVariables = (
 }
 
 /** The file is unusable; `issues` lists all of its errors. */
-export class ConfigInvalid extends ErrorClass<ConfigInvalid>("cli")("ConfigInvalid")(
-  { file: Schema.String, issues: Schema.Array(Issue) },
-  ({ file, issues }) => `the configuration ${file} cannot be used:\n${showIssues(issues)}`
-) {}
+export class ConfigInvalid extends Schema.TaggedError<ConfigInvalid>("@daybook/cli/ConfigInvalid")("ConfigInvalid", {
+  file: Schema.String,
+  issues: Schema.Array(Issue)
+}) {
+  override get message() {
+    return `the configuration ${this.file} cannot be used:\n${showIssues(this.issues)}`
+  }
+}
 
 /** The settings of a configuration; absent ones are undefined. Compatible with `Daybook.Options` but for `shared`. */
 export type Settings = Readonly<ReturnType<typeof settingsOf>>

@@ -1,6 +1,5 @@
 /** Defines the command's own errors, in addition to those of the runtime. Exit codes: render/Failure.ts. */
 import { Schema } from "effect"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 
 /** The class of an error that is a sentence. */
 const sentence =
@@ -49,10 +48,10 @@ export class FileProblem extends sentence<FileProblem>()("FileProblem") {}
 export class ImportIncomplete extends sentence<ImportIncomplete>()("ImportIncomplete") {}
 
 /** The prompt's activity did not complete, or its answer is not whole. `type` is the error type recorded in the log. */
-export class ActivityFailed extends ErrorClass<ActivityFailed>("cli")("ActivityFailed")({
-  message: Schema.String,
-  type: Schema.optionalWith(Schema.String, { exact: true })
-}) {}
+export class ActivityFailed extends Schema.TaggedError<ActivityFailed>("@daybook/cli/ActivityFailed")(
+  "ActivityFailed",
+  { message: Schema.String, type: Schema.optionalWith(Schema.String, { exact: true }) }
+) {}
 
 /** The prompt's activity completed, but calls of it were refused because nobody allowed them. */
 export class CallsRefused extends sentence<CallsRefused>()("CallsRefused") {}
@@ -64,19 +63,21 @@ export class Interrupted extends sentence<Interrupted>()("Interrupted") {}
 export class OutputFailed extends sentence<OutputFailed>()("OutputFailed") {}
 
 /** The reader of stdout is gone. */
-export class OutputClosed extends ErrorClass<OutputClosed>("cli")("OutputClosed")({}) {}
+export class OutputClosed extends Schema.TaggedError<OutputClosed>("@daybook/cli/OutputClosed")("OutputClosed", {}) {}
 
 /** The host of live shells is of another version or database. */
 export class HostDiffers extends sentence<HostDiffers>()("HostDiffers") {}
 
 /** The host of live shells did not start; `code` is its exit code. */
-export class HostNotStarted extends ErrorClass<HostNotStarted>("cli")("HostNotStarted")({
-  code: Schema.Int,
-  message: Schema.String
-}) {}
+export class HostNotStarted extends Schema.TaggedError<HostNotStarted>("@daybook/cli/HostNotStarted")(
+  "HostNotStarted",
+  { code: Schema.Int, message: Schema.String }
+) {}
 
 /** A command that ran for the caller ended with this exit code; the process exits with it too. */
-export class CommandEnded extends ErrorClass<CommandEnded>("cli")("CommandEnded")({ code: Schema.Int }) {}
+export class CommandEnded extends Schema.TaggedError<CommandEnded>("@daybook/cli/CommandEnded")("CommandEnded", {
+  code: Schema.Int
+}) {}
 
 /** The error of work that a server does not offer. */
 export const needsDatabase = () =>

@@ -8,7 +8,6 @@ import { homedir, tmpdir } from "node:os"
 import * as path from "node:path"
 import { performance } from "node:perf_hooks"
 import { Context, Effect, Layer, Option, Schema, Scope, Stream } from "effect"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { isWithin } from "../support/TextFile.ts"
 import {
   guardsWithin,
@@ -156,21 +155,28 @@ export interface SandboxSettings {
 }
 
 /** A sandbox is configured and cannot be created on this machine. */
-export class SandboxUnavailable extends ErrorClass<SandboxUnavailable>("core")("SandboxUnavailable")(
-  { reason: Schema.Literal("missing", "broken"), details: Schema.String },
-  ({ details, reason }) =>
-    reason === "missing"
-      ? `the configuration asks for a sandbox, and bubblewrap is missing (${details}). Install it: ` +
-        `"apt-get install bubblewrap", "dnf install bubblewrap" or "apk add bubblewrap"; or set sandbox.mode to off`
-      : `the configuration asks for a sandbox, and bubblewrap cannot make one here: ${details}. Allow user ` +
-        `namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns), or set sandbox.mode to off`
-) {}
+export class SandboxUnavailable extends Schema.TaggedError<SandboxUnavailable>("@daybook/core/SandboxUnavailable")(
+  "SandboxUnavailable",
+  { reason: Schema.Literal("missing", "broken"), details: Schema.String }
+) {
+  override get message() {
+    return this.reason === "missing"
+      ? `the configuration asks for a sandbox, and bubblewrap is missing (${this.details}). Install it: ` +
+          `"apt-get install bubblewrap", "dnf install bubblewrap" or "apk add bubblewrap"; or set sandbox.mode to off`
+      : `the configuration asks for a sandbox, and bubblewrap cannot make one here: ${this.details}. Allow user ` +
+          `namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns), or set sandbox.mode to off`
+  }
+}
 
 /** The requested folders cannot be shown in a sandbox. */
-export class SandboxRefused extends ErrorClass<SandboxRefused>("core")("SandboxRefused")(
-  { details: Schema.String },
-  ({ details }) => details
-) {}
+export class SandboxRefused extends Schema.TaggedError<SandboxRefused>("@daybook/core/SandboxRefused")(
+  "SandboxRefused",
+  { details: Schema.String }
+) {
+  override get message() {
+    return this.details
+  }
+}
 
 export interface Launch {
   /** The command line before the program and its arguments. */

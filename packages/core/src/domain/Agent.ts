@@ -2,23 +2,22 @@
 import { Schema } from "effect"
 import { JsonValue } from "@daybook/log/domain/Json"
 import { ModelRef } from "@daybook/log/domain/Values"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { Rule } from "./Rule.ts"
 import { optional } from "@daybook/log/support/Optional"
 
 /** No such agent, or its file is unusable. */
-export class AgentNotFound extends ErrorClass<AgentNotFound>("core")("AgentNotFound")(
-  {
-    agent: Schema.String,
-    known: Schema.Array(Schema.String),
-    /** The problem of the file that defines this agent. */
-    problem: optional(Schema.String)
-  },
-  ({ agent, known, problem }) =>
-    problem === undefined
-      ? `there is no agent "${agent}"; known: ${known.join(", ")}`
-      : `agent "${agent}" cannot be used: ${problem}`
-) {}
+export class AgentNotFound extends Schema.TaggedError<AgentNotFound>("@daybook/core/AgentNotFound")("AgentNotFound", {
+  agent: Schema.String,
+  known: Schema.Array(Schema.String),
+  /** The problem of the file that defines this agent. */
+  problem: Schema.optionalWith(Schema.String, { exact: true })
+}) {
+  override get message() {
+    return this.problem === undefined
+      ? `there is no agent "${this.agent}"; known: ${this.known.join(", ")}`
+      : `agent "${this.agent}" cannot be used: ${this.problem}`
+  }
+}
 
 /** Where an agent may work: as a session's agent (`primary`), for a `task` of another agent (`subagent`), or both. */
 export const AgentMode = Schema.Literal("primary", "subagent", "all")

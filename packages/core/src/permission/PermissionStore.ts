@@ -3,15 +3,17 @@ import { Context, type Effect, Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import { ErrorCause } from "@daybook/log/domain/Json"
 import type { EventOfType } from "@daybook/log/events/SessionEvents"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import type { Approval } from "../domain/Rule.ts"
 import { optional } from "@daybook/log/support/Optional"
 
 /** Saved approvals could not be read or written. */
-export class PermissionStoreError extends ErrorClass<PermissionStoreError>("core")("PermissionStoreError")(
-  { operation: Schema.String, cause: ErrorCause },
-  ({ operation }) => `saved approvals could not be used: ${operation} failed`
-) {}
+export class PermissionStoreError extends Schema.TaggedError<PermissionStoreError>(
+  "@daybook/core/PermissionStoreError"
+)("PermissionStoreError", { operation: Schema.String, cause: ErrorCause }) {
+  override get message() {
+    return `saved approvals could not be used: ${this.operation} failed`
+  }
+}
 
 /** This process's user id; undefined if the system has no users. */
 export const ownUid = (): number | undefined => process.getuid?.()

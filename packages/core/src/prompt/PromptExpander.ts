@@ -18,7 +18,6 @@ import type {
   PromptInput,
   ToolContent
 } from "@daybook/log/domain/Values"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { Agents } from "../agent/Agents.ts"
 import { type Agent, canAssist } from "../domain/Agent.ts"
 import { deniesAll, verdictOf } from "../domain/Rule.ts"
@@ -52,9 +51,10 @@ import { isHere, Workspaces } from "../workspace/Workspaces.ts"
 // Reads resources of MCP servers for prompts; by default there are no servers.
 
 /** A resource cannot be read; `message` is a sentence for the model. */
-export class ResourceUnreadable extends ErrorClass<ResourceUnreadable>("core")("ResourceUnreadable")({
-  message: Schema.String
-}) {}
+export class ResourceUnreadable extends Schema.TaggedError<ResourceUnreadable>("@daybook/core/ResourceUnreadable")(
+  "ResourceUnreadable",
+  { message: Schema.String }
+) {}
 
 interface Reader {
   readonly servers: Effect.Effect<ReadonlyArray<string>>

@@ -4,7 +4,6 @@
  */
 import { Context, Effect, Either, Layer, Schema } from "effect"
 import type { Location } from "@daybook/log/domain/Values"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { type DefinitionProblem, type DefinitionSources, makeDefinitions } from "../definition/DefinitionFolder.ts"
 import {
   decodeParsed,
@@ -20,10 +19,14 @@ import { ProjectTrust, type Trust } from "../trust/ProjectTrust.ts"
 // Expands a template with the arguments after its name.
 
 /** The expanded text is longer than a prompt may be. */
-export class TemplateTooLong extends ErrorClass<TemplateTooLong>("core")("TemplateTooLong")(
-  { limit: Schema.Int },
-  ({ limit }) => `with its arguments the template has more than ${limit.toLocaleString("en")} characters`
-) {}
+export class TemplateTooLong extends Schema.TaggedError<TemplateTooLong>("@daybook/core/TemplateTooLong")(
+  "TemplateTooLong",
+  { limit: Schema.Int }
+) {
+  override get message() {
+    return `with its arguments the template has more than ${this.limit.toLocaleString("en")} characters`
+  }
+}
 
 const limit = 1024 * 1024
 
@@ -102,19 +105,21 @@ export interface Template {
 }
 
 /** No such template, or its file is unusable. */
-export class TemplateNotFound extends ErrorClass<TemplateNotFound>("core")("TemplateNotFound")(
+export class TemplateNotFound extends Schema.TaggedError<TemplateNotFound>("@daybook/core/TemplateNotFound")(
+  "TemplateNotFound",
   {
     template: Schema.String,
     known: Schema.Array(Schema.String),
     /** The problem of the file that defines this template. */
-    problem: optional(Schema.String)
-  },
-  (error) => {
-    if (error.problem !== undefined) return `template "${error.template}" cannot be used: ${error.problem}`
-    const known = error.known.length === 0 ? "there are none" : `known: ${error.known.join(", ")}`
-    return `there is no template "${error.template}"; ${known}`
+    problem: Schema.optionalWith(Schema.String, { exact: true })
   }
-) {}
+) {
+  override get message() {
+    if (this.problem !== undefined) return `template "${this.template}" cannot be used: ${this.problem}`
+    const known = this.known.length === 0 ? "there are none" : `known: ${this.known.join(", ")}`
+    return `there is no template "${this.template}"; ${known}`
+  }
+}
 
 /** The user's folder has `templates/*.md`; it is `$XDG_CONFIG_HOME/daybook`. */
 export interface TemplateOptions extends DefinitionSources {

@@ -3,7 +3,6 @@ import { Schema } from "effect"
 import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import { AnyNumber, JsonValue } from "@daybook/log/domain/Json"
 import { JsonRecord, ModelRef } from "@daybook/log/domain/Values"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { Estimate } from "./TokenEstimate.ts"
 
 // Defines the messages of a shown request as plain JSON: bytes are `{ bytes }` in base64, URLs are `{ url }`.
@@ -101,11 +100,12 @@ export const ShownRequest = Schema.Struct({
 export type ShownRequest = typeof ShownRequest.Type
 
 /** No turn had begun by then, or its request predates framed events. */
-export class NothingShown extends ErrorClass<NothingShown>("core")("NothingShown")(
-  {
-    sessionID: SessionID,
-    /** As the caller gave it. */
-    at: AnyNumber
-  },
-  ({ at, sessionID }) => `${sessionID} has no recorded request at or before event ${at}; use a later event`
-) {}
+export class NothingShown extends Schema.TaggedError<NothingShown>("@daybook/core/NothingShown")("NothingShown", {
+  sessionID: SessionID,
+  /** As the caller gave it. */
+  at: AnyNumber
+}) {
+  override get message() {
+    return `${this.sessionID} has no recorded request at or before event ${this.at}; use a later event`
+  }
+}

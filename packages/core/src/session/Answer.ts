@@ -3,7 +3,6 @@ import { Schema } from "effect"
 import { ActivityID, MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import { AssistantMessage } from "@daybook/log/domain/Message"
 import { JsonRecord, StoredError } from "@daybook/log/domain/Values"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { optional } from "@daybook/log/support/Optional"
 
 /** The settled answer to a prompt: the same whenever it is asked for again. */
@@ -24,7 +23,8 @@ export const Answer = Schema.Struct({
 export type Answer = typeof Answer.Type
 
 /** The prompt has no answer: its activity failed (`error`), it was withdrawn, or nothing runs it. */
-export class PromptUnanswered extends ErrorClass<PromptUnanswered>("core")("PromptUnanswered")(
+export class PromptUnanswered extends Schema.TaggedError<PromptUnanswered>("@daybook/core/PromptUnanswered")(
+  "PromptUnanswered",
   {
     sessionID: SessionID,
     messageID: MessageID,
@@ -32,17 +32,18 @@ export class PromptUnanswered extends ErrorClass<PromptUnanswered>("core")("Prom
     activityID: optional(ActivityID),
     /** The error of the activity; its `type` is the tag of the run's error. */
     error: optional(StoredError)
-  },
-  ({ error, messageID, reason, sessionID }) => {
-    switch (reason) {
+  }
+) {
+  override get message() {
+    switch (this.reason) {
       case "failed":
-        return `the activity that answered ${messageID} failed: ${error?.message ?? "no reason is recorded"}`
+        return `the activity that answered ${this.messageID} failed: ${this.error?.message ?? "no reason is recorded"}`
       case "interrupted":
-        return `${messageID} was interrupted before it was answered: ${error?.message ?? "by a caller"}`
+        return `${this.messageID} was interrupted before it was answered: ${this.error?.message ?? "by a caller"}`
       case "withdrawn":
-        return `${messageID} was withdrawn, so that no model answers it`
+        return `${this.messageID} was withdrawn, so that no model answers it`
       case "waiting":
-        return `${messageID} waits in the inbox of ${sessionID} and nothing runs it; ask again to run it`
+        return `${this.messageID} waits in the inbox of ${this.sessionID} and nothing runs it; ask again to run it`
     }
   }
-) {}
+}

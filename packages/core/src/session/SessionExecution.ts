@@ -34,7 +34,6 @@ import {
 import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { withSpan } from "@daybook/log/support/Spans"
 import * as RunCoordinator from "../coordination/RunCoordinator.ts"
 import type { ShownRequest } from "../request/Recorded.ts"
@@ -49,16 +48,20 @@ import { Naming } from "./Naming.ts"
 const idleLocation = "10 minutes"
 
 /** The process cannot become a node, and nothing of the runtime began. */
-export class PlacementFailed extends ErrorClass<PlacementFailed>("core")("PlacementFailed")(
+export class PlacementFailed extends Schema.TaggedError<PlacementFailed>("@daybook/core/PlacementFailed")(
+  "PlacementFailed",
   {
     /** Its address. */
     node: Schema.String,
     /** `in-use`: another process listens there. `denied`: the user may not. `address`: it is another machine's. */
     reason: Schema.Literal("in-use", "denied", "address", "other"),
     details: Schema.String
-  },
-  ({ details, node }) => `the node ${node} cannot listen: ${details}`
-) {}
+  }
+) {
+  override get message() {
+    return `the node ${this.node} cannot listen: ${this.details}`
+  }
+}
 
 /** What `SessionExecution` offers. */
 export interface Service {

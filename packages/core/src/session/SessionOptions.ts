@@ -9,7 +9,6 @@ import { ActivityID, MessageID, SessionID } from "@daybook/log/domain/Identifier
 import { AnyNumber } from "@daybook/log/domain/Json"
 import { Session } from "@daybook/log/domain/Message"
 import { Delivery, Estimated, Location, ModelRef, PromptInput, Usage } from "@daybook/log/domain/Values"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { QuestionRef } from "../domain/Question.ts"
 
 // Defines the arguments and the result of `Sessions.undo` as schemas.
@@ -59,31 +58,37 @@ export const Undone = Schema.Struct({
 export type Undone = typeof Undone.Type
 
 /** The history holds no prompt, so there is nothing to undo. */
-export class NothingToUndo extends ErrorClass<NothingToUndo>("core")("NothingToUndo")(
-  { sessionID: SessionID },
-  ({ sessionID }) => `${sessionID} has no prompt to undo`
-) {}
+export class NothingToUndo extends Schema.TaggedError<NothingToUndo>("@daybook/core/NothingToUndo")("NothingToUndo", {
+  sessionID: SessionID
+}) {
+  override get message() {
+    return `${this.sessionID} has no prompt to undo`
+  }
+}
 
 /** The history holds no undo that could be taken back. */
-export class NothingToRedo extends ErrorClass<NothingToRedo>("core")("NothingToRedo")(
-  { sessionID: SessionID },
-  ({ sessionID }) => `${sessionID} has no undo to take back`
-) {}
+export class NothingToRedo extends Schema.TaggedError<NothingToRedo>("@daybook/core/NothingToRedo")("NothingToRedo", {
+  sessionID: SessionID
+}) {
+  override get message() {
+    return `${this.sessionID} has no undo to take back`
+  }
+}
 
 /** Session or files went on since the undo. Nothing was changed. */
-export class RedoRefused extends ErrorClass<RedoRefused>("core")("RedoRefused")(
-  {
-    sessionID: SessionID,
-    /** `history`: messages or moves of the leaf follow. `files`: `paths` changed; `force` redoes them too. */
-    reason: Schema.Literal("history", "files"),
-    /** The first 100. */
-    paths: Schema.Array(Schema.String)
-  },
-  ({ paths, reason, sessionID }) =>
-    reason === "history"
-      ? `${sessionID} went on since the undo, so it cannot be taken back; branch returns to any message`
-      : `these files changed since the undo, so nothing was changed: ${paths.join(", ")}`
-) {}
+export class RedoRefused extends Schema.TaggedError<RedoRefused>("@daybook/core/RedoRefused")("RedoRefused", {
+  sessionID: SessionID,
+  /** `history`: messages or moves of the leaf follow. `files`: `paths` changed; `force` redoes them too. */
+  reason: Schema.Literal("history", "files"),
+  /** The first 100. */
+  paths: Schema.Array(Schema.String)
+}) {
+  override get message() {
+    return this.reason === "history"
+      ? `${this.sessionID} went on since the undo, so it cannot be taken back; branch returns to any message`
+      : `these files changed since the undo, so nothing was changed: ${this.paths.join(", ")}`
+  }
+}
 
 // Defines how sessions get their names.
 

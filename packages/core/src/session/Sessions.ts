@@ -38,7 +38,6 @@ import type {
 } from "@daybook/log/log/EventLog"
 import type { ListOptions, MessagePage, MessagesOptions, Page } from "@daybook/log/store/Pages"
 import type { StoreError } from "@daybook/log/store/StoreError"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import type { PendingQuestion, QuestionClosed, QuestionRef } from "../domain/Question.ts"
 import type { SnapshotUnavailable } from "../snapshot/SnapshotError.ts"
 import type { NothingShown, ShownRequest } from "../request/Recorded.ts"
@@ -296,10 +295,14 @@ export interface Service {
 export class Sessions extends Context.Tag("@daybook/core/Sessions")<Sessions, Service>() {}
 
 /** The answer has a value of the JSON Schema that `output` does not decode. The prompt stays answered. */
-export class AnswerUndecodable extends ErrorClass<AnswerUndecodable>("core")("AnswerUndecodable")(
-  { answer: Answer, details: Schema.String },
-  ({ answer, details }) => `the answer to ${answer.messageID} does not decode: ${details}`
-) {}
+export class AnswerUndecodable extends Schema.TaggedError<AnswerUndecodable>("@daybook/core/AnswerUndecodable")(
+  "AnswerUndecodable",
+  { answer: Answer, details: Schema.String }
+) {
+  override get message() {
+    return `the answer to ${this.answer.messageID} does not decode: ${this.details}`
+  }
+}
 
 const isJsonRecord = Schema.is(JsonRecord)
 

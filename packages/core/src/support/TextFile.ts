@@ -6,7 +6,6 @@ import { type BigIntStats, constants, lstatSync } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Effect, Schema } from "effect"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { codeOf } from "@daybook/log/support/SystemError"
 
 // Formats paths as lines of a result. Pure.
@@ -61,10 +60,15 @@ export const realpath = async (name: string): Promise<string> => {
 }
 
 /** Why a file was not read: it is missing, or it was rejected. `details` is a clause about the file, for people. */
-export class TextFileError extends ErrorClass<TextFileError>("core")("TextFileError")(
-  { path: Schema.String, reason: Schema.Literal("missing", "refused"), details: Schema.String },
-  ({ details, path }) => `${path}: ${details}`
-) {}
+export class TextFileError extends Schema.TaggedError<TextFileError>("@daybook/core/TextFileError")("TextFileError", {
+  path: Schema.String,
+  reason: Schema.Literal("missing", "refused"),
+  details: Schema.String
+}) {
+  override get message() {
+    return `${this.path}: ${this.details}`
+  }
+}
 
 export interface ReadOptions {
   readonly maxBytes: number

@@ -8,7 +8,6 @@ import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Clock, Effect, Option, Schema } from "effect"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { folderIdentity } from "@daybook/log/support/FolderIdentity"
 import { codeOf } from "@daybook/log/support/SystemError"
 import { compile, test } from "../domain/Pattern.ts"
@@ -17,10 +16,14 @@ import { beyond, Brought, makeSurveyor } from "./Brought.ts"
 import { foreign, holding, isTrusted, projectRoot, type TrustState, type Trust } from "./ProjectTrust.ts"
 
 /** A decision could not be read or stored. */
-export class TrustError extends ErrorClass<TrustError>("core")("TrustError")(
-  { path: Schema.String, details: Schema.String },
-  ({ details, path }) => `${path}: ${details}`
-) {}
+export class TrustError extends Schema.TaggedError<TrustError>("@daybook/core/TrustError")("TrustError", {
+  path: Schema.String,
+  details: Schema.String
+}) {
+  override get message() {
+    return `${this.path}: ${this.details}`
+  }
+}
 
 const Decision = Schema.Struct({
   version: Schema.Literal(2),

@@ -9,7 +9,6 @@ import * as Path from "@effect/platform/Path"
 import { Clock, Context, Duration, Effect, Layer, Option, Schedule, Schema, type Scope } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { JsonRecord, ToolContent } from "@daybook/log/domain/Values"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { ToolStorageError } from "../domain/ToolError.ts"
 import type { ToolOutput } from "../domain/ToolOutput.ts"
 import { countLines, cutHead } from "../support/TextBounds.ts"
@@ -27,10 +26,14 @@ export const referenceOf = (path: string): string => {
 }
 
 /** A result's inline files exceed the limit. */
-export class MediaLimitError extends ErrorClass<MediaLimitError>("core")("MediaLimitError")(
-  { mime: Schema.String, bytes: Schema.Int, limit: Schema.Int },
-  ({ bytes, limit, mime }) => `the result holds ${bytes} bytes of files (${mime}); at most ${limit} fit in a result`
-) {}
+export class MediaLimitError extends Schema.TaggedError<MediaLimitError>("@daybook/core/MediaLimitError")(
+  "MediaLimitError",
+  { mime: Schema.String, bytes: Schema.Int, limit: Schema.Int }
+) {
+  override get message() {
+    return `the result holds ${this.bytes} bytes of files (${this.mime}); at most ${this.limit} fit in a result`
+  }
+}
 
 /** The output's call, which determines the file name. */
 export interface OutputOwner {

@@ -7,13 +7,16 @@ import { Effect, Predicate, Schedule, Schema, type Scope } from "effect"
 import * as Connection from "@daybook/log/storage/Connection"
 import { pragma, immediately } from "@daybook/log/storage/Transaction"
 import { makePrivate } from "@daybook/log/storage/PrivateFile"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 
 /** The outbox cannot be read or written. */
-export class OutboxFailed extends ErrorClass<OutboxFailed>("discord")("OutboxFailed")(
-  { filename: Schema.String, details: Schema.String },
-  ({ details, filename }) => `${filename}: ${details}`
-) {}
+export class OutboxFailed extends Schema.TaggedError<OutboxFailed>("@daybook/discord/OutboxFailed")("OutboxFailed", {
+  filename: Schema.String,
+  details: Schema.String
+}) {
+  override get message() {
+    return `${this.filename}: ${this.details}`
+  }
+}
 
 /** "DayD" */
 const applicationID = 0x44617944

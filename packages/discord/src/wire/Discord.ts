@@ -31,7 +31,6 @@ import {
   Schema,
   type Scope
 } from "effect"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import * as Packets from "./Packets.ts"
 
 // How a request leaves: a form as bytes. discord.js hands forms to the process's common dispatcher of undici; where
@@ -66,19 +65,18 @@ export const Reason = Schema.Literal(
 )
 export type Reason = typeof Reason.Type
 
-export class DiscordError extends ErrorClass<DiscordError>("discord")("DiscordError")(
-  {
-    reason: Reason,
-    /** Discord's number for the error; 0 for none. */
-    code: Schema.Int,
-    status: Schema.Int,
-    details: Schema.String
-  },
-  (error) => {
-    const code = error.code === 0 ? "" : ` (${error.code})`
-    return `Discord: ${error.details}${code}`
+export class DiscordError extends Schema.TaggedError<DiscordError>("@daybook/discord/DiscordError")("DiscordError", {
+  reason: Reason,
+  /** Discord's number for the error; 0 for none. */
+  code: Schema.Int,
+  status: Schema.Int,
+  details: Schema.String
+}) {
+  override get message() {
+    const code = this.code === 0 ? "" : ` (${this.code})`
+    return `Discord: ${this.details}${code}`
   }
-) {}
+}
 
 const byCode: Readonly<Record<number, Reason>> = {
   10_003: "channel-gone",

@@ -6,65 +6,87 @@ import { Schema } from "effect"
 import { ErrorCause } from "@daybook/log/domain/Json"
 import { CursorAhead, CursorExpired, EventUnreadable } from "@daybook/log/log/EventLog"
 import { StoreError } from "@daybook/log/store/StoreError"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 
 /** A path component is not what Daybook creates there. It was neither followed nor changed. */
-export class PathRefused extends ErrorClass<PathRefused>("files")("PathRefused")(
-  {
-    path: Schema.String,
-    found: Schema.Literal("symbolic link", "folder", "other kind of file", "folder of another user"),
-    /** The owner, if the folder belongs to another user. */
-    owner: Schema.optionalWith(Schema.Int, { exact: true })
-  },
-  (error) => {
-    if (error.found === "folder of another user") {
-      return `${error.path} belongs to user ${error.owner}; choose another space or another root`
+export class PathRefused extends Schema.TaggedError<PathRefused>("@daybook/files/PathRefused")("PathRefused", {
+  path: Schema.String,
+  found: Schema.Literal("symbolic link", "folder", "other kind of file", "folder of another user"),
+  /** The owner, if the folder belongs to another user. */
+  owner: Schema.optionalWith(Schema.Int, { exact: true })
+}) {
+  override get message() {
+    if (this.found === "folder of another user") {
+      return `${this.path} belongs to user ${this.owner}; choose another space or another root`
     }
-    const found = error.found === "other kind of file" ? "another kind of file" : `a ${error.found}`
-    return `${error.path} is ${found}, which Daybook does not use; move it away, and Daybook creates it again`
+    const found = this.found === "other kind of file" ? "another kind of file" : `a ${this.found}`
+    return `${this.path} is ${found}, which Daybook does not use; move it away, and Daybook creates it again`
   }
-) {}
+}
 
 /** A file system call failed. `code` is its errno name. */
-export class FileFailed extends ErrorClass<FileFailed>("files")("FileFailed")(
-  { operation: Schema.String, path: Schema.String, code: Schema.String, details: Schema.String },
-  ({ details, operation, path }) => `could not ${operation} ${path}: ${details}`
-) {}
+export class FileFailed extends Schema.TaggedError<FileFailed>("@daybook/files/FileFailed")("FileFailed", {
+  operation: Schema.String,
+  path: Schema.String,
+  code: Schema.String,
+  details: Schema.String
+}) {
+  override get message() {
+    return `could not ${this.operation} ${this.path}: ${this.details}`
+  }
+}
 
 /** The exporter's record under the root cannot be read or written. */
-export class LedgerFailed extends ErrorClass<LedgerFailed>("files")("LedgerFailed")(
-  { path: Schema.String, cause: ErrorCause },
-  ({ cause, path }) => {
-    const said = cause instanceof Error ? cause.message : String(cause)
-    return `the exporter's record ${path} cannot be used: ${said}`
+export class LedgerFailed extends Schema.TaggedError<LedgerFailed>("@daybook/files/LedgerFailed")("LedgerFailed", {
+  path: Schema.String,
+  cause: ErrorCause
+}) {
+  override get message() {
+    const said = this.cause instanceof Error ? this.cause.message : String(this.cause)
+    return `the exporter's record ${this.path} cannot be used: ${said}`
   }
-) {}
+}
 
 /** Another process keeps the files under this root. */
-export class RootBusy extends ErrorClass<RootBusy>("files")("RootBusy")(
-  { root: Schema.String },
-  ({ root }) => `another process keeps the files under ${root}: end it, or choose another root`
-) {}
+export class RootBusy extends Schema.TaggedError<RootBusy>("@daybook/files/RootBusy")("RootBusy", {
+  root: Schema.String
+}) {
+  override get message() {
+    return `another process keeps the files under ${this.root}: end it, or choose another root`
+  }
+}
 
 /** The files under this root were made from another database, or from a later state of this one. */
-export class RootOfAnotherStore extends ErrorClass<RootOfAnotherStore>("files")("RootOfAnotherStore")(
-  { root: Schema.String },
-  ({ root }) =>
-    `the files under ${root} were made from another database, or from a later state of this one: ` +
-    `choose another root, or remove the folder .daybook there to have them compared and written again`
-) {}
+export class RootOfAnotherStore extends Schema.TaggedError<RootOfAnotherStore>("@daybook/files/RootOfAnotherStore")(
+  "RootOfAnotherStore",
+  { root: Schema.String }
+) {
+  override get message() {
+    return (
+      `the files under ${this.root} were made from another database, or from a later state of this one: ` +
+      `choose another root, or remove the folder .daybook there to have them compared and written again`
+    )
+  }
+}
 
 /** The root cannot hold the session files. */
-export class RootUnusable extends ErrorClass<RootUnusable>("files")("RootUnusable")(
-  { root: Schema.String, details: Schema.String },
-  ({ details, root }) => `${root} cannot hold the session files: ${details}`
-) {}
+export class RootUnusable extends Schema.TaggedError<RootUnusable>("@daybook/files/RootUnusable")("RootUnusable", {
+  root: Schema.String,
+  details: Schema.String
+}) {
+  override get message() {
+    return `${this.root} cannot hold the session files: ${this.details}`
+  }
+}
 
 /** The thread that writes the files ended. The next export starts another one, which continues from the record. */
-export class ExportThreadEnded extends ErrorClass<ExportThreadEnded>("files")("ExportThreadEnded")(
-  { details: Schema.String },
-  ({ details }) => `the thread that writes the session files ended: ${details}; the next export starts another one`
-) {}
+export class ExportThreadEnded extends Schema.TaggedError<ExportThreadEnded>("@daybook/files/ExportThreadEnded")(
+  "ExportThreadEnded",
+  { details: Schema.String }
+) {
+  override get message() {
+    return `the thread that writes the session files ended: ${this.details}; the next export starts another one`
+  }
+}
 
 /** The errors of a file operation under the root. */
 export type SafeError = PathRefused | FileFailed

@@ -8,7 +8,6 @@ import * as fs from "node:fs"
 import { join } from "node:path"
 import { Clock, Context, Duration, Effect, Layer, Option, Schema } from "effect"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { codeOf } from "@daybook/log/support/SystemError"
 import * as FileSessionStorage from "../storage/FileSessionStorage.ts"
 import { failed, type StorageFailed } from "../storage/SessionStorage.ts"
@@ -45,10 +44,13 @@ export const allIn = (text: string): ReadonlyArray<BlobHash> =>
 const isHash: (text: string) => text is BlobHash = Schema.is(BlobHash)
 
 /** The bytes of a blob are not the ones that it is named after. */
-export class BlobDamaged extends ErrorClass<BlobDamaged>("formats")("BlobDamaged")(
-  { hash: BlobHash },
-  ({ hash }) => `the blob ${hash} is damaged: its bytes have another SHA-256; restore it from a backup`
-) {}
+export class BlobDamaged extends Schema.TaggedError<BlobDamaged>("@daybook/formats/BlobDamaged")("BlobDamaged", {
+  hash: BlobHash
+}) {
+  override get message() {
+    return `the blob ${this.hash} is damaged: its bytes have another SHA-256; restore it from a backup`
+  }
+}
 
 export const Swept = Schema.Struct({
   deleted: Schema.NonNegativeInt,

@@ -4,23 +4,21 @@
  */
 import { Predicate, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 
 /** The file is what a tool printed while it worked. */
-export class EventStream extends ErrorClass<EventStream>("formats")("EventStream")(
-  {
-    tool: Schema.Literal("pi", "claude", "codex"),
-    /** The session's id in the tool; absent if the stream does not say it. */
-    id: Schema.optionalWith(Schema.String, { exact: true })
-  },
-  ({ id, tool }) => {
-    const { command, log } = streams[tool](id ?? "*")
+export class EventStream extends Schema.TaggedError<EventStream>("@daybook/formats/EventStream")("EventStream", {
+  tool: Schema.Literal("pi", "claude", "codex"),
+  /** The session's id in the tool; absent if the stream does not say it. */
+  id: Schema.optionalWith(Schema.String, { exact: true })
+}) {
+  override get message() {
+    const { command, log } = streams[this.tool](this.id ?? "*")
     return (
       `this is the event stream of ${command}, not a session log; import the log that the run kept, ${log} ` +
       "(a run that keeps no session has none)"
     )
   }
-) {}
+}
 
 const streams = {
   pi: (id: string) => ({ command: "pi --mode json", log: `~/.pi/agent/sessions/*/*_${id}.jsonl` }),

@@ -5,7 +5,6 @@
  */
 import { join } from "node:path"
 import { Array as Arr, Effect, Either, Option, Order, Predicate, Schema, String as Str } from "effect"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { isHeader, isTitleSlot, readHeader, timeOf } from "../entry/Entry.ts"
 import { type FileStart, SessionStorage, type StorageFailed } from "../storage/SessionStorage.ts"
 
@@ -198,24 +197,26 @@ export const summaryOf = (path: string, { modifiedAt, sizeBytes, text }: FileSta
 }
 
 /** No log has an id or a name with this prefix. */
-export class LogNotFound extends ErrorClass<LogNotFound>("formats")("LogNotFound")(
-  { prefix: Schema.String },
-  ({ prefix }) => `no session has an id or a file name that begins with ${JSON.stringify(prefix)}`
-) {}
+export class LogNotFound extends Schema.TaggedError<LogNotFound>("@daybook/formats/LogNotFound")("LogNotFound", {
+  prefix: Schema.String
+}) {
+  override get message() {
+    return `no session has an id or a file name that begins with ${JSON.stringify(this.prefix)}`
+  }
+}
 
 /** Several logs have this prefix. Give more characters. */
-export class LogAmbiguous extends ErrorClass<LogAmbiguous>("formats")("LogAmbiguous")(
-  {
-    prefix: Schema.String,
-    /** The paths of the first ten. */
-    candidates: Schema.Array(Schema.String),
-    count: Schema.Int
-  },
-  ({ candidates, count, prefix }) => {
-    const names = candidates.map((path) => `\n  ${path}`).join("")
-    return `${count} sessions begin with ${JSON.stringify(prefix)}; give more characters:${names}`
+export class LogAmbiguous extends Schema.TaggedError<LogAmbiguous>("@daybook/formats/LogAmbiguous")("LogAmbiguous", {
+  prefix: Schema.String,
+  /** The paths of the first ten. */
+  candidates: Schema.Array(Schema.String),
+  count: Schema.Int
+}) {
+  override get message() {
+    const names = this.candidates.map((path) => `\n  ${path}`).join("")
+    return `${this.count} sessions begin with ${JSON.stringify(this.prefix)}; give more characters:${names}`
   }
-) {}
+}
 
 /** Where the logs of a tool are. */
 export interface Root extends Places {

@@ -5,7 +5,6 @@
  */
 import { Effect, Schema, Stream } from "effect"
 import { Message, Session } from "@daybook/log/domain/Message"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import type { Json, Redactor } from "@daybook/log/support/Redaction"
 import { htmlOf, pageEnd, pageStart } from "./Html.ts"
 import { markdownEnd, markdownOf, markdownStart } from "./Markdown.ts"
@@ -14,10 +13,14 @@ import { makeTotals, type Totals } from "./Text.ts"
 // Redacts what a document shows; a message that is no message after redaction ends the document.
 
 /** Secrets could not be removed from a session. The document is incomplete and must not be used. */
-export class RedactionFailed extends ErrorClass<RedactionFailed>("formats")("RedactionFailed")(
-  { what: Schema.String },
-  ({ what }) => `secrets could not be removed from ${what}; nothing was written`
-) {}
+export class RedactionFailed extends Schema.TaggedError<RedactionFailed>("@daybook/formats/RedactionFailed")(
+  "RedactionFailed",
+  { what: Schema.String }
+) {
+  override get message() {
+    return `secrets could not be removed from ${this.what}; nothing was written`
+  }
+}
 
 const redacted = <A, I>(schema: Schema.Schema<A, I>, what: (value: A) => string) => {
   const encode = Schema.encodeSync(schema)

@@ -8,7 +8,6 @@ import { dirname, join } from "node:path"
 import { FileSystem } from "@effect/platform/FileSystem"
 import { Chunk, Effect, Either, Option, Predicate, Schema, Stream } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { type BlobHash, hashOf as digestOf, parseRef } from "../blob/BlobStore.ts"
 import type * as Conversation from "../conversation/Conversation.ts"
 import { type Dialect, RecordPlace } from "../conversation/Conversation.ts"
@@ -33,29 +32,33 @@ import { itemOf } from "./EntryItem.ts"
 // The errors of reading an entry log.
 
 /** The first record is not the header of a session (LO-3). */
-export class NotASession extends ErrorClass<NotASession>("formats")("NotASession")(
-  {
-    /** The first record; absent if the file has none. */
-    place: Schema.optionalWith(RecordPlace, { exact: true })
-  },
-  ({ place }) => {
-    const found = place === undefined ? "it has no records" : `line ${place.line} is not a session header`
+export class NotASession extends Schema.TaggedError<NotASession>("@daybook/formats/NotASession")("NotASession", {
+  /** The first record; absent if the file has none. */
+  place: Schema.optionalWith(RecordPlace, { exact: true })
+}) {
+  override get message() {
+    const found = this.place === undefined ? "it has no records" : `line ${this.place.line} is not a session header`
     return `this file is not an entry log: ${found}`
   }
-) {}
+}
 
 /** The log is of a later version than this release reads (MI-8). */
-export class SessionVersionTooNew extends ErrorClass<SessionVersionTooNew>("formats")("SessionVersionTooNew")(
-  { found: Schema.Number, supported: Schema.Int },
-  ({ found, supported }) =>
-    `the log has version ${found}; this release reads versions up to ${supported}: use a newer release`
-) {}
+export class SessionVersionTooNew extends Schema.TaggedError<SessionVersionTooNew>(
+  "@daybook/formats/SessionVersionTooNew"
+)("SessionVersionTooNew", { found: Schema.Number, supported: Schema.Int }) {
+  override get message() {
+    return `the log has version ${this.found}; this release reads versions up to ${this.supported}: use a newer release`
+  }
+}
 
 /** Another program wrote to the log while it was migrated. Nothing was changed. */
-export class LogChanged extends ErrorClass<LogChanged>("formats")("LogChanged")(
-  { path: Schema.String },
-  ({ path }) => `${path} was written to meanwhile; close the program that uses it, then try again`
-) {}
+export class LogChanged extends Schema.TaggedError<LogChanged>("@daybook/formats/LogChanged")("LogChanged", {
+  path: Schema.String
+}) {
+  override get message() {
+    return `${this.path} was written to meanwhile; close the program that uses it, then try again`
+  }
+}
 
 export const EntryError = Schema.Union(NotASession, SessionVersionTooNew)
 export type EntryError = typeof EntryError.Type

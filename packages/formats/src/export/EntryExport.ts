@@ -9,7 +9,6 @@ import { Chunk, Effect, Either, Schema, Stream } from "effect"
 import { type ImportedLog, isComplete } from "@daybook/log/domain/Imported"
 import type { Session } from "@daybook/log/domain/Message"
 import type { Draft, SessionEvent } from "@daybook/log/events/SessionEvents"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { apply, type JsonObject } from "./Difference.ts"
 import {
   type EntryDialect,
@@ -118,10 +117,13 @@ export const ExportReport = Schema.Struct({
 export type ExportReport = typeof ExportReport.Type
 
 /** A stored difference cannot be applied: the event was changed, or a later release wrote it. */
-export class DifferenceUnreadable extends ErrorClass<DifferenceUnreadable>("formats")("DifferenceUnreadable")(
-  { sessionID: Schema.String, seq: Schema.Int, details: Schema.String },
-  ({ details, seq, sessionID }) => `event ${seq} of ${sessionID} does not say how its record differs: ${details}`
-) {}
+export class DifferenceUnreadable extends Schema.TaggedError<DifferenceUnreadable>(
+  "@daybook/formats/DifferenceUnreadable"
+)("DifferenceUnreadable", { sessionID: Schema.String, seq: Schema.Int, details: Schema.String }) {
+  override get message() {
+    return `event ${this.seq} of ${this.sessionID} does not say how its record differs: ${this.details}`
+  }
+}
 
 /** Entry ids of eight hexadecimal digits, unique in a log. */
 const makeKeys = () => {

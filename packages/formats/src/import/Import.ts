@@ -14,7 +14,6 @@ import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import { type AppendError, EventLog, type LogUnavailable } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { Dialect, type Head, type Item, type Piece, Problem, textOf } from "../conversation/Conversation.ts"
 import { difference, type JsonObject } from "../export/Difference.ts"
 import { Ledger } from "../export/EntryExport.ts"
@@ -31,42 +30,58 @@ import { optional } from "@daybook/log/support/Optional"
 // The errors of an import.
 
 /** The source has no head, or is empty. Nothing was stored. */
-export class NoHead extends ErrorClass<NoHead>("formats")("NoHead")(
-  { details: Schema.String },
-  ({ details }) => `not a session log: ${details}`
-) {}
+export class NoHead extends Schema.TaggedError<NoHead>("@daybook/formats/NoHead")("NoHead", {
+  details: Schema.String
+}) {
+  override get message() {
+    return `not a session log: ${this.details}`
+  }
+}
 
 /** The session was imported from another source. Nothing was stored. */
-export class SourceDiffers extends ErrorClass<SourceDiffers>("formats")("SourceDiffers")(
+export class SourceDiffers extends Schema.TaggedError<SourceDiffers>("@daybook/formats/SourceDiffers")(
+  "SourceDiffers",
   {
     sessionID: SessionID,
     /** Imported records. */
     records: Schema.Int,
     details: Schema.String
-  },
-  ({ details, sessionID }) =>
-    `${sessionID} was imported from another state of this log: ${details}; import it as a new session, or remove that one first`
-) {}
+  }
+) {
+  override get message() {
+    return `${this.sessionID} was imported from another state of this log: ${this.details}; import it as a new session, or remove that one first`
+  }
+}
 
 /** The session has events that the import did not write, so new records of the source cannot follow. */
-export class SessionContinued extends ErrorClass<SessionContinued>("formats")("SessionContinued")(
-  { sessionID: SessionID, records: Schema.Int },
-  ({ records, sessionID }) =>
-    `${sessionID} was changed after ${records} records of this log were imported; ` +
-    "import the log as a new session, or remove that one first"
-) {}
+export class SessionContinued extends Schema.TaggedError<SessionContinued>("@daybook/formats/SessionContinued")(
+  "SessionContinued",
+  { sessionID: SessionID, records: Schema.Int }
+) {
+  override get message() {
+    return (
+      `${this.sessionID} was changed after ${this.records} records of this log were imported; ` +
+      "import the log as a new session, or remove that one first"
+    )
+  }
+}
 
 /**
  * The session has other events than this import makes of the records that are stored: another import of the log is running,
  * or another release of Daybook imported them.
  */
-export class ImportDiffers extends ErrorClass<ImportDiffers>("formats")("ImportDiffers")(
-  { sessionID: SessionID, records: Schema.Int },
-  ({ records, sessionID }) =>
-    `${sessionID} has other events than this import makes of the first ${records} records: another import of ` +
-    "the log is running, or another release imported it; wait for that import, import the log as a new session, or " +
-    "remove that one first"
-) {}
+export class ImportDiffers extends Schema.TaggedError<ImportDiffers>("@daybook/formats/ImportDiffers")(
+  "ImportDiffers",
+  { sessionID: SessionID, records: Schema.Int }
+) {
+  override get message() {
+    return (
+      `${this.sessionID} has other events than this import makes of the first ${this.records} records: another import of ` +
+      "the log is running, or another release imported it; wait for that import, import the log as a new session, or " +
+      "remove that one first"
+    )
+  }
+}
 
 /** Why an import failed, beside errors of the source and of the store. */
 export const ImportError = Schema.Union(NoHead, SourceDiffers, SessionContinued, ImportDiffers)

@@ -3,7 +3,6 @@ import { basename, dirname } from "node:path"
 import { FileSystem } from "@effect/platform/FileSystem"
 import { Chunk, Effect, Either, Option, Predicate, Schema, Stream } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import * as ClaudeReader from "../claude/ClaudeReader.ts"
 import { isDocument } from "../codex/CodexDocument.ts"
 import * as CodexReader from "../codex/CodexReader.ts"
@@ -21,10 +20,14 @@ import * as ThreadReader from "../thread/ThreadReader.ts"
 // Says which tool wrote a log, by its first records and not by its name.
 
 /** No tool that this release knows wrote the log. */
-export class UnknownDialect extends ErrorClass<UnknownDialect>("formats")("UnknownDialect")(
-  { details: Schema.String },
-  ({ details }) => `not a session log of pi, xcsh, omp, a thread, Claude Code or Codex: ${details}`
-) {}
+export class UnknownDialect extends Schema.TaggedError<UnknownDialect>("@daybook/formats/UnknownDialect")(
+  "UnknownDialect",
+  { details: Schema.String }
+) {
+  override get message() {
+    return `not a session log of pi, xcsh, omp, a thread, Claude Code or Codex: ${this.details}`
+  }
+}
 
 /** So many records decide. */
 export const lookahead = 64

@@ -6,7 +6,6 @@
 import { isUtf8 } from "node:buffer"
 import { Chunk, Either, Predicate, Schema, Stream } from "effect"
 import { JsonRecord } from "@daybook/log/domain/Json"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { RecordPlace, type Problem } from "../conversation/Conversation.ts"
 
 // Finds JSON objects in the bytes of a damaged line: braces, quotes and backslashes are single bytes in UTF-8.
@@ -351,10 +350,14 @@ export const read =
 // Makes the line of a record, unless readers would skip the line.
 
 /** The record would be lost: readers of the file skip it. Nothing was written. */
-export class RecordRefused extends ErrorClass<RecordRefused>("formats")("RecordRefused")(
-  { details: Schema.String },
-  ({ details }) => `the record was not written, because it could not be read back: ${details}`
-) {}
+export class RecordRefused extends Schema.TaggedError<RecordRefused>("@daybook/formats/RecordRefused")(
+  "RecordRefused",
+  { details: Schema.String }
+) {
+  override get message() {
+    return `the record was not written, because it could not be read back: ${this.details}`
+  }
+}
 
 /** Refuses values that are nested too deeply, also those without an end, before anything walks them. */
 export const shallow = <A>(record: A): Either.Either<A, RecordRefused> =>

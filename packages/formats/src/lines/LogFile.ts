@@ -3,7 +3,6 @@ import type { PlatformError } from "@effect/platform/Error"
 import { FileSystem } from "@effect/platform/FileSystem"
 import { Effect, Schema, Stream } from "effect"
 import { Decompress } from "fzstd"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 
 // Decompresses logs: Codex stores rollouts that are a week old compressed with zstd, as `rollout-*.jsonl.zst`. Node has
 // zstd from 22.15.
@@ -63,14 +62,18 @@ export const decompressed = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stre
   })
 
 /** A log cannot be read. Nothing was changed. */
-export class LogUnreadable extends ErrorClass<LogUnreadable>("formats")("LogUnreadable")(
+export class LogUnreadable extends Schema.TaggedError<LogUnreadable>("@daybook/formats/LogUnreadable")(
+  "LogUnreadable",
   {
     path: Schema.String,
     reason: Schema.Literal("missing", "not a file", "not permitted", "failed"),
     details: Schema.String
-  },
-  ({ details, path }) => `${path} cannot be read: ${details}`
-) {}
+  }
+) {
+  override get message() {
+    return `${this.path} cannot be read: ${this.details}`
+  }
+}
 
 const unreadable = (path: string) => (error: PlatformError) => {
   const reason = error._tag === "BadArgument" ? "failed" : error.reason

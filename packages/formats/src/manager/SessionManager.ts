@@ -7,7 +7,6 @@
 import { randomBytes } from "node:crypto"
 import { Clock, Effect, Option, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { BlobStore } from "../blob/BlobStore.ts"
 import * as BlobUse from "../blob/BlobUse.ts"
 import type { Cut } from "../blob/Truncation.ts"
@@ -21,22 +20,30 @@ import { kept, load, type LogFile } from "./LogFile.ts"
 // What a caller of an entry log can do wrong; nothing was changed.
 
 /** No entry of the log has this id. */
-export class EntryNotFound extends ErrorClass<EntryNotFound>("formats")("EntryNotFound")(
-  { id: Schema.String },
-  ({ id }) => `the session has no entry ${JSON.stringify(id)}`
-) {}
+export class EntryNotFound extends Schema.TaggedError<EntryNotFound>("@daybook/formats/EntryNotFound")(
+  "EntryNotFound",
+  { id: Schema.String }
+) {
+  override get message() {
+    return `the session has no entry ${JSON.stringify(this.id)}`
+  }
+}
 
 /** A title needs a character that can be seen. */
-export class TitleEmpty extends ErrorClass<TitleEmpty>("formats")("TitleEmpty")(
-  {},
-  () => "a title needs at least one visible character"
-) {}
+export class TitleEmpty extends Schema.TaggedError<TitleEmpty>("@daybook/formats/TitleEmpty")("TitleEmpty", {}) {
+  override get message() {
+    return "a title needs at least one visible character"
+  }
+}
 
 /** The place that a log would get is taken. */
-export class LogExists extends ErrorClass<LogExists>("formats")("LogExists")(
-  { path: Schema.String },
-  ({ path }) => `${path} exists already; it was not replaced`
-) {}
+export class LogExists extends Schema.TaggedError<LogExists>("@daybook/formats/LogExists")("LogExists", {
+  path: Schema.String
+}) {
+  override get message() {
+    return `${this.path} exists already; it was not replaced`
+  }
+}
 
 // Generates ids of sessions and entries in the forms of entry logs.
 

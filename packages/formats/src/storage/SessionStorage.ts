@@ -4,28 +4,38 @@
  * one suite on both. It knows nothing of entries. Spec: FM-70..FM-76 in specs/formats.md.
  */
 import { Context, Effect, type Either, Option, Schema, type Scope, type Stream } from "effect"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { codeOf } from "@daybook/log/support/SystemError"
 
 // Defines what goes wrong with the files of foreign sessions, as sentences for people.
 
 /** The file does not exist. */
-export class FileMissing extends ErrorClass<FileMissing>("formats")("FileMissing")(
-  { path: Schema.String },
-  ({ path }) => `${path} does not exist`
-) {}
+export class FileMissing extends Schema.TaggedError<FileMissing>("@daybook/formats/FileMissing")("FileMissing", {
+  path: Schema.String
+}) {
+  override get message() {
+    return `${this.path} does not exist`
+  }
+}
 
 /** The system refused an operation. `code` is the system's, such as `ENOSPC`. */
-export class StorageFailed extends ErrorClass<StorageFailed>("formats")("StorageFailed")(
-  { operation: Schema.String, path: Schema.String, code: Schema.String, details: Schema.String },
-  ({ details, operation, path }) => `cannot ${operation} ${path}: ${details}`
-) {}
+export class StorageFailed extends Schema.TaggedError<StorageFailed>("@daybook/formats/StorageFailed")(
+  "StorageFailed",
+  { operation: Schema.String, path: Schema.String, code: Schema.String, details: Schema.String }
+) {
+  override get message() {
+    return `cannot ${this.operation} ${this.path}: ${this.details}`
+  }
+}
 
 /** Another writer has the file. Close it there, or wait until that process ends. */
-export class SessionLocked extends ErrorClass<SessionLocked>("formats")("SessionLocked")(
-  { path: Schema.String },
-  ({ path }) => `${path} is open for writing elsewhere; close it there first`
-) {}
+export class SessionLocked extends Schema.TaggedError<SessionLocked>("@daybook/formats/SessionLocked")(
+  "SessionLocked",
+  { path: Schema.String }
+) {
+  override get message() {
+    return `${this.path} is open for writing elsewhere; close it there first`
+  }
+}
 
 const sentences: Readonly<Record<string, string>> = {
   EACCES: "permission is denied; give this user access to it",

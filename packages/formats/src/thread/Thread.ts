@@ -5,7 +5,6 @@
  */
 import { join } from "node:path"
 import { type Array as Arr, Clock, Effect, Either, Option, Schema, type Scope, Stream } from "effect"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import type { Problem } from "../conversation/Conversation.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import { recordLine, type RecordRefused } from "../lines/JsonLines.ts"
@@ -35,10 +34,14 @@ import {
 // Runs the turns of one thread one at a time, with a bounded queue.
 
 /** Too many messages wait for this thread. Nothing was appended; send the message again later. */
-export class ThreadBusy extends ErrorClass<ThreadBusy>("formats")("ThreadBusy")(
-  { id: ThreadID, waiting: Schema.NonNegativeInt },
-  ({ id, waiting }) => `${waiting} messages wait for thread ${id} already; send this one again later`
-) {}
+export class ThreadBusy extends Schema.TaggedError<ThreadBusy>("@daybook/formats/ThreadBusy")("ThreadBusy", {
+  id: ThreadID,
+  waiting: Schema.NonNegativeInt
+}) {
+  override get message() {
+    return `${this.waiting} messages wait for thread ${this.id} already; send this one again later`
+  }
+}
 
 /** Turns that may wait while one runs. */
 export const maxWaiting = 16

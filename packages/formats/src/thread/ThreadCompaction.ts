@@ -3,7 +3,6 @@
  * the summary. Pure. Spec: FM-106..FM-114 in specs/formats.md (seed 003, 7.5, 7.4, 7.5.4, 7.5.5, TH-6..TH-13).
  */
 import { Effect, Predicate, Schema } from "effect"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import {
   callsOf,
   type CompactionRecord,
@@ -225,10 +224,14 @@ export interface SummaryRequest {
 export type Summarize<E, R> = (request: SummaryRequest) => Effect.Effect<string, E, R>
 
 /** The model wrote no summary in the format. Nothing was appended; try again, or with another model. */
-export class SummaryUnusable extends ErrorClass<SummaryUnusable>("formats")("SummaryUnusable")(
-  { missing: Schema.Array(Schema.String) },
-  ({ missing }) => `the model's summary lacks the sections ${missing.join(", ")}; the thread was not compacted`
-) {}
+export class SummaryUnusable extends Schema.TaggedError<SummaryUnusable>("@daybook/formats/SummaryUnusable")(
+  "SummaryUnusable",
+  { missing: Schema.Array(Schema.String) }
+) {
+  override get message() {
+    return `the model's summary lacks the sections ${this.missing.join(", ")}; the thread was not compacted`
+  }
+}
 
 /** Characters of a tool's result that a summary is made from. */
 const resultChars = 2_000

@@ -1,7 +1,6 @@
 /** The records of a thread's `session.jsonl` and `metadata.json`. Spec: FM-100..FM-102 (seed 003, TH-1). */
 import { Either, Schema } from "effect"
 import { JsonRecord } from "@daybook/log/domain/Json"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { clip } from "@daybook/log/support/Issues"
 import { optional } from "@daybook/log/support/Optional"
 
@@ -12,11 +11,14 @@ export const ThreadID = Schema.String.pipe(Schema.pattern(/^[0-9A-HJKMNP-TV-Z]{2
 export type ThreadID = typeof ThreadID.Type
 
 /** The text is not an id of a thread. Nothing was read. An HTTP server answers 400. */
-export class InvalidThreadID extends ErrorClass<InvalidThreadID>("formats")("InvalidThreadID")(
-  { id: Schema.String },
-  ({ id }) =>
-    `${JSON.stringify(clip(id))} is not a thread's id: expected 26 digits and upper-case letters except I, L, O and U`
-) {}
+export class InvalidThreadID extends Schema.TaggedError<InvalidThreadID>("@daybook/formats/InvalidThreadID")(
+  "InvalidThreadID",
+  { id: Schema.String }
+) {
+  override get message() {
+    return `${JSON.stringify(clip(this.id))} is not a thread's id: expected 26 digits and upper-case letters except I, L, O and U`
+  }
+}
 
 const isThreadID = Schema.is(ThreadID)
 

@@ -5,7 +5,6 @@
 import { join } from "node:path"
 import { Clock, Context, Effect, Either, Layer, Order, RcMap, Schema, type Scope } from "effect"
 import { Identifiers } from "@daybook/log/domain/Identifiers"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { describeIssues } from "@daybook/log/support/Issues"
 import { type FileMissing, type SessionLocked, SessionStorage, type StorageFailed } from "../storage/SessionStorage.ts"
 import * as Thread from "./Thread.ts"
@@ -20,16 +19,24 @@ import {
 } from "./ThreadRecord.ts"
 
 /** There is no thread with this id. */
-export class ThreadNotFound extends ErrorClass<ThreadNotFound>("formats")("ThreadNotFound")(
-  { id: ThreadID },
-  ({ id }) => `there is no thread ${id}`
-) {}
+export class ThreadNotFound extends Schema.TaggedError<ThreadNotFound>("@daybook/formats/ThreadNotFound")(
+  "ThreadNotFound",
+  { id: ThreadID }
+) {
+  override get message() {
+    return `there is no thread ${this.id}`
+  }
+}
 
 /** The metadata of the thread cannot be read. It is left as it is; repair or remove the file. */
-export class ThreadUnreadable extends ErrorClass<ThreadUnreadable>("formats")("ThreadUnreadable")(
-  { id: ThreadID, details: Schema.String },
-  ({ details, id }) => `the metadata of thread ${id} cannot be read: ${details}`
-) {}
+export class ThreadUnreadable extends Schema.TaggedError<ThreadUnreadable>("@daybook/formats/ThreadUnreadable")(
+  "ThreadUnreadable",
+  { id: ThreadID, details: Schema.String }
+) {
+  override get message() {
+    return `the metadata of thread ${this.id} cannot be read: ${this.details}`
+  }
+}
 
 /** What a new thread starts with. `cronJobId` makes its source `cron`. */
 export const NewThread = Schema.Struct({

@@ -6,21 +6,26 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import { Context, type Effect, Schema, type Scope } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
 import type { LogUnavailable, SessionNotFound } from "../log/EventLog.ts"
-import { ErrorClass } from "../support/ErrorClass.ts"
 
 /** A newer instance of the consumer started, or the consumer was removed. This instance has stored nothing since. */
-export class ConsumerReplaced extends ErrorClass<ConsumerReplaced>("log")("ConsumerReplaced")(
-  { consumer: Schema.String },
-  ({ consumer }) =>
-    `another instance of consumer ${consumer} took over, or the consumer was removed: stop this instance`
-) {}
+export class ConsumerReplaced extends Schema.TaggedError<ConsumerReplaced>("@daybook/log/ConsumerReplaced")(
+  "ConsumerReplaced",
+  { consumer: Schema.String }
+) {
+  override get message() {
+    return `another instance of consumer ${this.consumer} took over, or the consumer was removed: stop this instance`
+  }
+}
 
 /** A consumer of this name follows something else. */
-export class ConsumerMismatch extends ErrorClass<ConsumerMismatch>("log")("ConsumerMismatch")(
-  { consumer: Schema.String, follows: Schema.String },
-  ({ consumer, follows }) =>
-    `consumer ${consumer} follows ${follows}: choose another name, or remove the consumer first`
-) {}
+export class ConsumerMismatch extends Schema.TaggedError<ConsumerMismatch>("@daybook/log/ConsumerMismatch")(
+  "ConsumerMismatch",
+  { consumer: Schema.String, follows: Schema.String }
+) {
+  override get message() {
+    return `consumer ${this.consumer} follows ${this.follows}: choose another name, or remove the consumer first`
+  }
+}
 
 export const describeSource = (sessionID: SessionID | undefined): string => sessionID ?? "the feed"
 

@@ -8,7 +8,6 @@ import type { SessionEvent } from "../events/SessionEvents.ts"
 import type { CursorExpired, EventLog, EventUnreadable, LogUnavailable, Removal } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { reasonOf } from "../storage/Transaction.ts"
-import { ErrorClass } from "../support/ErrorClass.ts"
 import { clip } from "../support/Issues.ts"
 import * as Metrics from "../support/Metrics.ts"
 import {
@@ -141,17 +140,19 @@ export const next = (log: Log, sessionID: SessionID | undefined, place: Consumer
   sessionID === undefined ? nextOfFeed(log, place, limit) : nextOfSession(log, sessionID, place, limit)
 
 /** The consumer failed at one event, or at a removal or snapshot of a session. Everything before it is applied. */
-export class ConsumerStopped extends ErrorClass<ConsumerStopped>("log")("ConsumerStopped")(
-  { consumer: Schema.String, poison: PoisonEvent },
-  ({ consumer, poison }) => {
-    const { details, seq, sessionID, type } = poison
+export class ConsumerStopped extends Schema.TaggedError<ConsumerStopped>("@daybook/log/ConsumerStopped")(
+  "ConsumerStopped",
+  { consumer: Schema.String, poison: PoisonEvent }
+) {
+  override get message() {
+    const { details, seq, sessionID, type } = this.poison
     const again = "mend the handler and run the consumer again"
     return type === "removal" || type === "snapshot"
-      ? `consumer ${consumer} stopped at the ${type} of ${sessionID ?? "the feed"}: ${details}; ${again}`
-      : `consumer ${consumer} stopped at event ${seq} of ${sessionID ?? "an unknown session"} (${type}): ${details}; ` +
+      ? `consumer ${this.consumer} stopped at the ${type} of ${sessionID ?? "the feed"}: ${details}; ${again}`
+      : `consumer ${this.consumer} stopped at event ${seq} of ${sessionID ?? "an unknown session"} (${type}): ${details}; ` +
           `${again}, or run it with \`onPoison: "skip"\``
   }
-) {}
+}
 
 class CallFailed extends Data.TaggedError("CallFailed")<{ readonly details: string }> {}
 

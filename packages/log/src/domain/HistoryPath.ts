@@ -3,7 +3,6 @@
  * last range of a session's path is open: later events continue it. Pure. Spec: HP-1..HP-6 in specs/sessions.md.
  */
 import { Schema } from "effect"
-import { ErrorClass } from "../support/ErrorClass.ts"
 import { MessageID, SessionID } from "./Identifiers.ts"
 import { AnyNumber } from "./Json.ts"
 import { optional } from "../support/Optional.ts"
@@ -50,10 +49,14 @@ export const TreePage = Schema.Struct({
 export type TreePage = typeof TreePage.Type
 
 /** The session has no message with this id, or with this part of an id or label. */
-export class MessageNotFound extends ErrorClass<MessageNotFound>("log")("MessageNotFound")(
-  { sessionID: SessionID, messageID: Schema.String },
-  ({ messageID, sessionID }) => `${sessionID} has no message ${messageID}; daybook tree ${sessionID} lists its messages`
-) {}
+export class MessageNotFound extends Schema.TaggedError<MessageNotFound>("@daybook/log/MessageNotFound")(
+  "MessageNotFound",
+  { sessionID: SessionID, messageID: Schema.String }
+) {
+  override get message() {
+    return `${this.sessionID} has no message ${this.messageID}; daybook tree ${this.sessionID} lists its messages`
+  }
+}
 
 /** The end of an open range: no event has a greater sequence number. */
 export const open = Number.MAX_SAFE_INTEGER

@@ -5,7 +5,6 @@
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { monotonicFactory } from "ulid"
-import { ErrorClass } from "../support/ErrorClass.ts"
 
 const suffix = "[A-Za-z0-9._-]{1,96}"
 
@@ -95,8 +94,11 @@ export const QuestionRef = Schema.Struct({ sessionID: SessionID, messageID: Mess
 export type QuestionRef = typeof QuestionRef.Type
 
 /** The question is not open: it was answered or dismissed, its call has ended, or it was never asked. */
-export class QuestionClosed extends ErrorClass<QuestionClosed>("log")("QuestionClosed")(
-  { sessionID: SessionID, messageID: MessageID, callID: Schema.String },
-  ({ callID, messageID, sessionID }) =>
-    `${sessionID} has no open question ${callID} in ${messageID}: it was answered, dismissed or has ended`
-) {}
+export class QuestionClosed extends Schema.TaggedError<QuestionClosed>("@daybook/log/QuestionClosed")(
+  "QuestionClosed",
+  { sessionID: SessionID, messageID: MessageID, callID: Schema.String }
+) {
+  override get message() {
+    return `${this.sessionID} has no open question ${this.callID} in ${this.messageID}: it was answered, dismissed or has ended`
+  }
+}

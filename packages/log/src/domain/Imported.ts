@@ -1,6 +1,5 @@
 /** Defines what a session keeps of the foreign log that it was imported from. Spec: specs/formats.md. */
 import { Schema } from "effect"
-import { ErrorClass } from "../support/ErrorClass.ts"
 import { SessionID } from "./Identifiers.ts"
 import { JsonValue } from "./Json.ts"
 import { optional } from "../support/Optional.ts"
@@ -37,12 +36,17 @@ export type ImportedLog = typeof ImportedLog.Type
 export const isComplete = ({ ends, records }: ImportedLog): boolean => ends.at(-1) === records
 
 /** The import of the session has not reached the end of its log, so it takes no prompt or change. Nothing changed (IM-23). */
-export class ImportUnfinished extends ErrorClass<ImportUnfinished>("log")("ImportUnfinished")(
-  { sessionID: SessionID, records: Schema.Int },
-  ({ records, sessionID }) =>
-    `the import of ${sessionID} has only ${records} records of its log: ` +
-    "import the log again, then repeat the command"
-) {}
+export class ImportUnfinished extends Schema.TaggedError<ImportUnfinished>("@daybook/log/ImportUnfinished")(
+  "ImportUnfinished",
+  { sessionID: SessionID, records: Schema.Int }
+) {
+  override get message() {
+    return (
+      `the import of ${this.sessionID} has only ${this.records} records of its log: ` +
+      "import the log again, then repeat the command"
+    )
+  }
+}
 
 /** The error of a session whose import has not come to the end of its log. */
 export const unfinished = (sessionID: SessionID, imported: ImportedLog | undefined): ImportUnfinished | undefined =>

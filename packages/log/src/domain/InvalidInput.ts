@@ -1,14 +1,17 @@
 /** Defines the error for an invalid argument of a caller. */
 import { Either, ParseResult, Schema, type SchemaAST } from "effect"
 import { compile, type Conforms } from "../support/Conforms.ts"
-import { ErrorClass } from "../support/ErrorClass.ts"
 import { byField, type Issue } from "../support/Issues.ts"
 
 /** An argument is not valid: `field` names it, or is empty for the argument itself; `details` says what is expected. */
-export class InvalidInput extends ErrorClass<InvalidInput>("log")("InvalidInput")(
-  { field: Schema.String, details: Schema.String },
-  ({ details, field }) => (field === "" ? details : `${field}: ${details}`)
-) {}
+export class InvalidInput extends Schema.TaggedError<InvalidInput>("@daybook/log/InvalidInput")("InvalidInput", {
+  field: Schema.String,
+  details: Schema.String
+}) {
+  override get message() {
+    return this.field === "" ? this.details : `${this.field}: ${this.details}`
+  }
+}
 
 // Validates arguments of callers against their schemas before any decision.
 

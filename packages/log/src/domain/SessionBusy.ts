@@ -1,6 +1,5 @@
 /** Defines the error for a session that another process runs. */
 import { Schema } from "effect"
-import { ErrorClass } from "../support/ErrorClass.ts"
 import { SessionID } from "./Identifiers.ts"
 
 /** An owner id names its host and its process (`OwnerID.ts`). */
@@ -10,8 +9,11 @@ const described = (ownerID: string): string => {
 }
 
 /** Another living process owns the session. */
-export class SessionBusy extends ErrorClass<SessionBusy>("log")("SessionBusy")(
-  { sessionID: SessionID, ownerID: Schema.String },
-  ({ ownerID, sessionID }) =>
-    `${sessionID} is being worked on by ${described(ownerID)}; follow its events, or interrupt it first`
-) {}
+export class SessionBusy extends Schema.TaggedError<SessionBusy>("@daybook/log/SessionBusy")("SessionBusy", {
+  sessionID: SessionID,
+  ownerID: Schema.String
+}) {
+  override get message() {
+    return `${this.sessionID} is being worked on by ${described(this.ownerID)}; follow its events, or interrupt it first`
+  }
+}

@@ -1,21 +1,28 @@
 /** Titles of sessions, and the errors for an address or a title that is not unique. Spec: AD-2..AD-4, IB-13 in specs/sessions.md. */
 import { Schema } from "effect"
-import { ErrorClass } from "../support/ErrorClass.ts"
 import { SessionID } from "./Identifiers.ts"
 
 /** Another session has the address. */
-export class AddressTaken extends ErrorClass<AddressTaken>("log")("AddressTaken")(
-  { address: Schema.String },
-  ({ address }) => `another session is kept at ${address}; choose another name`
-) {}
+export class AddressTaken extends Schema.TaggedError<AddressTaken>("@daybook/log/AddressTaken")("AddressTaken", {
+  address: Schema.String
+}) {
+  override get message() {
+    return `another session is kept at ${this.address}; choose another name`
+  }
+}
 
 /** More than one session has the title. Lists at most ten, last used first. */
-export class TitleAmbiguous extends ErrorClass<TitleAmbiguous>("log")("TitleAmbiguous")(
-  { title: Schema.String, sessionIDs: Schema.Array(SessionID) },
-  ({ sessionIDs, title }) =>
-    `more than one session is called ${JSON.stringify(title)}: ${sessionIDs.join(", ")}; ` +
-    "use an id, and rename or remove the others to use the name again"
-) {}
+export class TitleAmbiguous extends Schema.TaggedError<TitleAmbiguous>("@daybook/log/TitleAmbiguous")(
+  "TitleAmbiguous",
+  { title: Schema.String, sessionIDs: Schema.Array(SessionID) }
+) {
+  override get message() {
+    return (
+      `more than one session is called ${JSON.stringify(this.title)}: ${this.sessionIDs.join(", ")}; ` +
+      "use an id, and rename or remove the others to use the name again"
+    )
+  }
+}
 
 // Makes the title of a session from the text of a prompt. Pure. Spec: NM-3 in specs/sessions.md.
 

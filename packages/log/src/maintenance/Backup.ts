@@ -14,20 +14,20 @@ import { makePrivate, sync } from "../storage/PrivateFile.ts"
 import { discard, searchPath } from "../storage/SearchFile.ts"
 import { reasonOf } from "../storage/Transaction.ts"
 import { isAlive } from "../support/Alive.ts"
-import { ErrorClass } from "../support/ErrorClass.ts"
 import * as Doctor from "./Doctor.ts"
 
 // Copies a database page by page while other processes use it, and gives the copy its name only when it is complete.
 
 /** A backup or a restore failed. Nothing was replaced. */
-export class BackupFailed extends ErrorClass<BackupFailed>("log")("BackupFailed")(
-  {
-    path: Schema.String,
-    reason: Schema.Literal("exists", "not-found", "not-daybook", "newer-version", "in-use", "unsound", "failed"),
-    details: Schema.String
-  },
-  ({ details, path }) => `${path}: ${details}`
-) {}
+export class BackupFailed extends Schema.TaggedError<BackupFailed>("@daybook/log/BackupFailed")("BackupFailed", {
+  path: Schema.String,
+  reason: Schema.Literal("exists", "not-found", "not-daybook", "newer-version", "in-use", "unsound", "failed"),
+  details: Schema.String
+}) {
+  override get message() {
+    return `${this.path}: ${this.details}`
+  }
+}
 
 export type OnProgress = (copied: number, total: number) => void
 

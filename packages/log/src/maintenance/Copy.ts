@@ -21,17 +21,20 @@ import { checksumOf, pageSize, selectCheckedPage, unavailable } from "../log/Eve
 import { retryBusy } from "../storage/Transaction.ts"
 import { SessionStore } from "../store/SessionStore.ts"
 import type { StoreError } from "../store/StoreError.ts"
-import { ErrorClass } from "../support/ErrorClass.ts"
 import { selectSessions } from "./Rebuild.ts"
 
 /** A database with its stores. */
 export type Side = Context.Context<EventLog | SessionStore | SqlClient.SqlClient>
 
 /** A session that cannot be copied. What the target has of it stays. */
-export class CopyRefused extends ErrorClass<CopyRefused>("log")("CopyRefused")(
-  { sessionID: SessionID, details: Schema.String },
-  ({ details, sessionID }) => `${sessionID} was not copied: ${details}`
-) {}
+export class CopyRefused extends Schema.TaggedError<CopyRefused>("@daybook/log/CopyRefused")("CopyRefused", {
+  sessionID: SessionID,
+  details: Schema.String
+}) {
+  override get message() {
+    return `${this.sessionID} was not copied: ${this.details}`
+  }
+}
 
 const putBack = "`daybook prune --restore FILE` puts the events of an archive back"
 

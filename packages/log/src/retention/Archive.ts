@@ -14,14 +14,17 @@ import { EventID, SessionID } from "../domain/Identifiers.ts"
 import { SessionBase } from "../projection/SessionBase.ts"
 import { makeFolders, sync } from "../storage/PrivateFile.ts"
 import { isAlive } from "../support/Alive.ts"
-import { ErrorClass } from "../support/ErrorClass.ts"
 import { codeOf, messageOf } from "../support/SystemError.ts"
 
 /** An archive cannot be written, read or put back. Nothing was changed. */
-export class ArchiveUnusable extends ErrorClass<ArchiveUnusable>("log")("ArchiveUnusable")(
-  { file: Schema.String, details: Schema.String },
-  ({ details, file }) => `${file}: ${details}`
-) {}
+export class ArchiveUnusable extends Schema.TaggedError<ArchiveUnusable>("@daybook/log/ArchiveUnusable")(
+  "ArchiveUnusable",
+  { file: Schema.String, details: Schema.String }
+) {
+  override get message() {
+    return `${this.file}: ${this.details}`
+  }
+}
 
 const exact = { onExcessProperty: "error" } as const
 

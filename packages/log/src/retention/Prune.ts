@@ -31,13 +31,15 @@ import * as Content from "../store/Content.ts"
 import * as ContentBlock from "../store/ContentBlock.ts"
 import { type CheckedEvent, referencesOf } from "../store/ContentBlock.ts"
 import * as SessionBase from "../projection/SessionBase.ts"
-import { ErrorClass } from "../support/ErrorClass.ts"
 
 /** The session was removed, or another process pruned or restored its events, after the cut was planned. */
-export class PruneLost extends ErrorClass<PruneLost>("log")("PruneLost")(
-  { sessionID: Schema.String },
-  ({ sessionID }) => `${sessionID} was removed, or another process prunes or restores its events`
-) {}
+export class PruneLost extends Schema.TaggedError<PruneLost>("@daybook/log/PruneLost")("PruneLost", {
+  sessionID: Schema.String
+}) {
+  override get message() {
+    return `${this.sessionID} was removed, or another process prunes or restores its events`
+  }
+}
 
 export interface Step {
   readonly copied: number

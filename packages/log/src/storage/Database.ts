@@ -13,7 +13,6 @@ import type * as SqlConnection from "@effect/sql/SqlConnection"
 import * as SqlError from "@effect/sql/SqlError"
 import type { Statement } from "@effect/sql/Statement"
 import { Cause, Context, Effect, Layer, Option, Predicate, Schedule, Schema, type Scope } from "effect"
-import { ErrorClass } from "../support/ErrorClass.ts"
 import { isTraced } from "../support/Spans.ts"
 import { fullDisk } from "./FullDisk.ts"
 import * as Connection from "./Connection.ts"
@@ -67,14 +66,15 @@ const lean = <Client extends SqlClient.SqlClient>(client: Client, connection: Di
 }
 
 /** The database cannot be used. `reason` says why, the message what to do. Nothing was changed. */
-export class DatabaseError extends ErrorClass<DatabaseError>("log")("DatabaseError")(
-  {
-    filename: Schema.String,
-    reason: Schema.Union(StorageReason, Schema.Literal("newer-version", "not-daybook", "cannot-open", "not-supported")),
-    details: Schema.String
-  },
-  ({ details, filename }) => `${filename}: ${details}`
-) {}
+export class DatabaseError extends Schema.TaggedError<DatabaseError>("@daybook/log/DatabaseError")("DatabaseError", {
+  filename: Schema.String,
+  reason: Schema.Union(StorageReason, Schema.Literal("newer-version", "not-daybook", "cannot-open", "not-supported")),
+  details: Schema.String
+}) {
+  override get message() {
+    return `${this.filename}: ${this.details}`
+  }
+}
 
 /** A read-only connection, so that reads never wait behind the writer. For `:memory:` it is the writing one. */
 export class ReadSql extends Context.Tag("@daybook/log/ReadSql")<ReadSql, SqlClient.SqlClient>() {}

@@ -7,19 +7,24 @@ import { SessionID } from "../domain/Identifiers.ts"
 import { Location, locationKey } from "../domain/Values.ts"
 import type { CommitHook } from "../log/EventLog.ts"
 import * as SqlHook from "../log/SqlHook.ts"
-import { ErrorClass } from "../support/ErrorClass.ts"
 
 /** The session is at another Location. Nothing was stored. */
-export class LocationLeft extends ErrorClass<LocationLeft>("log")("LocationLeft")(
-  { sessionID: SessionID },
-  ({ sessionID }) => `${sessionID} moved to another Location`
-) {}
+export class LocationLeft extends Schema.TaggedError<LocationLeft>("@daybook/log/LocationLeft")("LocationLeft", {
+  sessionID: SessionID
+}) {
+  override get message() {
+    return `${this.sessionID} moved to another Location`
+  }
+}
 
 /** Another session has the title. Nothing was stored. */
-export class TitleTaken extends ErrorClass<TitleTaken>("log")("TitleTaken")(
-  { title: Schema.String },
-  ({ title }) => `another session has the title ${JSON.stringify(title)}`
-) {}
+export class TitleTaken extends Schema.TaggedError<TitleTaken>("@daybook/log/TitleTaken")("TitleTaken", {
+  title: Schema.String
+}) {
+  override get message() {
+    return `another session has the title ${JSON.stringify(this.title)}`
+  }
+}
 
 const decode = Schema.decodeUnknownOption(Schema.parseJson(Location))
 

@@ -1,13 +1,16 @@
 /** Defines the errors of reading sessions and messages. */
 import { Schema } from "effect"
 import { LogUnavailable } from "../log/EventLog.ts"
-import { ErrorClass } from "../support/ErrorClass.ts"
 
 /** A stored message does not decode. The row stays unchanged. */
-export class MessageUnreadable extends ErrorClass<MessageUnreadable>("log")("MessageUnreadable")(
-  { sessionID: Schema.String, messageID: Schema.String, details: Schema.String },
-  ({ details, messageID, sessionID }) => `${messageID} of ${sessionID} cannot be read: ${details}`
-) {}
+export class MessageUnreadable extends Schema.TaggedError<MessageUnreadable>("@daybook/log/MessageUnreadable")(
+  "MessageUnreadable",
+  { sessionID: Schema.String, messageID: Schema.String, details: Schema.String }
+) {
+  override get message() {
+    return `${this.messageID} of ${this.sessionID} cannot be read: ${this.details}`
+  }
+}
 
 export { SessionNotFound } from "../log/EventLog.ts"
 

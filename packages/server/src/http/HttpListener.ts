@@ -5,7 +5,6 @@ import { createServer as createSecureServer } from "node:https"
 import type { Server as NetServer, Socket } from "node:net"
 import { endianness } from "node:os"
 import { Duration, Effect, Predicate, Schema, type Scope } from "effect"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 
 // Finds connections whose peer has vanished, by the retransmissions in Linux's `/proc/net/tcp`: Node sets no limit, and
 // Linux gives up after a quarter of an hour.
@@ -103,15 +102,16 @@ export const makePipelines = (most: number) => {
 }
 
 /** The port cannot be used. */
-export class PortUnusable extends ErrorClass<PortUnusable>("server")("PortUnusable")(
-  {
-    port: Schema.Int,
-    /** `in-use`: another process listens there. `denied`: the user may not. */
-    reason: Schema.Literal("in-use", "denied", "other"),
-    details: Schema.String
-  },
-  ({ details, port }) => `cannot listen at port ${port}: ${details}`
-) {}
+export class PortUnusable extends Schema.TaggedError<PortUnusable>("@daybook/server/PortUnusable")("PortUnusable", {
+  port: Schema.Int,
+  /** `in-use`: another process listens there. `denied`: the user may not. */
+  reason: Schema.Literal("in-use", "denied", "other"),
+  details: Schema.String
+}) {
+  override get message() {
+    return `cannot listen at port ${this.port}: ${this.details}`
+  }
+}
 
 /** The server's certificate with its chain, and its key, as PEM. */
 export interface Certificate {

@@ -14,7 +14,6 @@ import { SessionExecution } from "@daybook/core/session/SessionExecution"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { Patience } from "@daybook/log/storage/Patience"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { fairly } from "@daybook/log/support/EventLoop"
 import * as Count from "../shared/Count.ts"
 import * as Answering from "./Answering.ts"
@@ -113,11 +112,14 @@ export const recover = Effect.gen(function* () {
 )
 
 /** The address can be reached from other machines, and what passes could be read there. */
-export class BindingRefused extends ErrorClass<BindingRefused>("server")("BindingRefused")(
-  { host: Schema.String },
-  ({ host }) =>
-    `${host} can be reached from other machines: give a certificate (--tls-cert, --tls-key), or --behind-proxy`
-) {}
+export class BindingRefused extends Schema.TaggedError<BindingRefused>("@daybook/server/BindingRefused")(
+  "BindingRefused",
+  { host: Schema.String }
+) {
+  override get message() {
+    return `${this.host} can be reached from other machines: give a certificate (--tls-cert, --tls-key), or --behind-proxy`
+  }
+}
 
 export interface ServeOptions extends HttpApp.Options {
   readonly host: string

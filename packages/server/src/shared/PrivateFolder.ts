@@ -8,11 +8,10 @@ import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { isCommon, modesOf, type SharedSpaces } from "@daybook/files/layout/Layout"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { codeOf } from "@daybook/log/support/SystemError"
 
 /** A folder cannot be created or used; the message says why and what to do. */
-export class FolderUnusable extends ErrorClass<FolderUnusable>("server")("FolderUnusable")({
+export class FolderUnusable extends Schema.TaggedError<FolderUnusable>()("FolderUnusable", {
   path: Schema.String,
   message: Schema.String
 }) {}

@@ -16,7 +16,6 @@ import { type AppendError, CursorExpired, EventLog, type ReadError } from "@dayb
 import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import * as Fold from "@daybook/transcript/Fold"
 import { ErrorCode, type RunID, runOf } from "@daybook/transcript/row/Rows"
 import * as Count from "../shared/Count.ts"
@@ -24,7 +23,7 @@ import * as Count from "../shared/Count.ts"
 // Why a request is refused, for its client: an errno name and a sentence (FR-5).
 
 /** The request was refused. */
-export class Refused extends ErrorClass<Refused>("server")("Refused")({ code: ErrorCode, message: Schema.String }) {}
+export class Refused extends Schema.TaggedError<Refused>()("Refused", { code: ErrorCode, message: Schema.String }) {}
 
 type CoreError =
   | AddressTaken

@@ -13,7 +13,6 @@ import * as fs from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { isName, nameRule } from "@daybook/log/domain/Address"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { codeOf } from "@daybook/log/support/SystemError"
 import { makeFolder } from "../shared/PrivateFolder.ts"
 import { cwdProblem, maxCwdBytes, segmentsOf } from "./Request.ts"
@@ -21,7 +20,7 @@ import { cwdProblem, maxCwdBytes, segmentsOf } from "./Request.ts"
 // Reads the agent's file `cwd`, the working directory for a `send` without `cwd`.
 
 /** The agent's file `cwd` is not valid. */
-export class DefaultCwdUnusable extends ErrorClass<DefaultCwdUnusable>("server")("DefaultCwdUnusable")({
+export class DefaultCwdUnusable extends Schema.TaggedError<DefaultCwdUnusable>()("DefaultCwdUnusable", {
   /** The error code for the client. */
   code: Schema.Literal("EIO"),
   /** Relative to the layout's root. */
@@ -133,7 +132,7 @@ export interface ResolvedCwd {
 }
 
 /** Why a client's working directory is refused. */
-export class CwdRefused extends ErrorClass<CwdRefused>("server")("CwdRefused")({
+export class CwdRefused extends Schema.TaggedError<CwdRefused>()("CwdRefused", {
   code: Schema.Literal("EINVAL", "EACCES", "ENOENT"),
   message: Schema.String
 }) {}

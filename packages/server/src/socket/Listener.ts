@@ -14,7 +14,6 @@ import {
   type Scope,
   Stream
 } from "effect"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import * as Count from "../shared/Count.ts"
 import { type Line, make as makeSplitter } from "./Request.ts"
 import { clear, type SocketPlace, prepare, publish, SocketBusy, SocketUnusable, unpublish } from "./SocketPath.ts"
@@ -29,7 +28,7 @@ import { encodeFrame, errorFrame } from "./Wire.ts"
 // client no longer reads.
 
 /** The client is gone, or the connection is finished: a write does not reach the client. */
-export class ConnectionClosed extends ErrorClass<ConnectionClosed>("server")("ConnectionClosed")({
+export class ConnectionClosed extends Schema.TaggedError<ConnectionClosed>()("ConnectionClosed", {
   message: Schema.String
 }) {}
 

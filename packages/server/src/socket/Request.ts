@@ -4,7 +4,6 @@
  */
 import { Either, ParseResult, Schema } from "effect"
 import { defaultSession, isName, Name, nameRule, reservedSession, SessionName } from "@daybook/log/domain/Address"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { ErrorCode, RunID } from "@daybook/transcript/row/Rows"
 import { optional } from "@daybook/log/support/Optional"
 
@@ -225,7 +224,7 @@ export const isRunID = Schema.is(RunID)
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 /** A line that is not a valid request: code for programs, sentence for people, the request's id if any. */
-export class WireError extends ErrorClass<WireError>("server")("WireError")({
+export class WireError extends Schema.TaggedError<WireError>()("WireError", {
   code: ErrorCode,
   message: Schema.String,
   id: optional(Schema.String)

@@ -12,7 +12,6 @@ import type { ModelRef } from "@daybook/log/domain/Values"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { fairly } from "@daybook/log/support/EventLoop"
 import * as Asks from "../shared/Asks.ts"
 import { isCommonRoot, makeFolder } from "../shared/PrivateFolder.ts"
@@ -26,16 +25,23 @@ import type { SocketPlace } from "./SocketPath.ts"
 import { checkSpaceOwner, defaultCwdOf, owns, socketOf, type Subject, worldOf } from "./Subject.ts"
 
 /** Two served agents or models have the same name, so that they would share sessions. */
-export class NameTaken extends ErrorClass<NameTaken>("server")("NameTaken")(
-  { kind: Schema.Literal("agent", "model"), name: Schema.String },
-  ({ kind, name }) => `two ${kind}s are to be served as "${name}": give one of them another name`
-) {}
+export class NameTaken extends Schema.TaggedError<NameTaken>("@daybook/server/NameTaken")("NameTaken", {
+  kind: Schema.Literal("agent", "model"),
+  name: Schema.String
+}) {
+  override get message() {
+    return `two ${this.kind}s are to be served as "${this.name}": give one of them another name`
+  }
+}
 
 /** A socket cannot be served, or a run of a dead process could not be settled. */
-export class ServeFailed extends ErrorClass<ServeFailed>("server")("ServeFailed")(
-  { details: Schema.String },
-  ({ details }) => details
-) {}
+export class ServeFailed extends Schema.TaggedError<ServeFailed>("@daybook/server/ServeFailed")("ServeFailed", {
+  details: Schema.String
+}) {
+  override get message() {
+    return this.details
+  }
+}
 
 /** An agent to serve; `chroot` is its world, by default the one in the user's home. */
 export interface ServedAgent {

@@ -12,18 +12,17 @@ import { connect } from "node:net"
 import { dirname, join } from "node:path"
 import { Effect, Schema } from "effect"
 import type { SharedSpaces } from "@daybook/files/layout/Layout"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { codeOf } from "@daybook/log/support/SystemError"
 import { makeFolder } from "../shared/PrivateFolder.ts"
 
 /** Another server answers at the path. */
-export class SocketBusy extends ErrorClass<SocketBusy>("server")("SocketBusy")({
+export class SocketBusy extends Schema.TaggedError<SocketBusy>()("SocketBusy", {
   path: Schema.String,
   message: Schema.String
 }) {}
 
 /** No socket can be created at the path; the message says why and what to do. */
-export class SocketUnusable extends ErrorClass<SocketUnusable>("server")("SocketUnusable")({
+export class SocketUnusable extends Schema.TaggedError<SocketUnusable>()("SocketUnusable", {
   path: Schema.String,
   message: Schema.String
 }) {}

@@ -4,7 +4,6 @@
  */
 import { randomBytes } from "node:crypto"
 import { Clock, Deferred, type Duration, Effect, Schema } from "effect"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { Unrecorded } from "../domain/ExecResult.ts"
 import { InvalidOption, type TransportFailed } from "../domain/ShellError.ts"
 import { quoted } from "../session/ShellScripts.ts"
@@ -16,7 +15,8 @@ import { capturing, codes, creating, type Limits, onStore, type CheckpointScope,
 // What can go wrong with checkpoints, as values that a caller can act on.
 
 /** There are no checkpoints here, or this one could not be made or restored. */
-export class CheckpointFailed extends ErrorClass<CheckpointFailed>("shell")("CheckpointFailed")(
+export class CheckpointFailed extends Schema.TaggedError<CheckpointFailed>("@daybook/shell/CheckpointFailed")(
+  "CheckpointFailed",
   {
     /**
      * `unsupported`: the shell was created without checkpoints. `no git`: git is not installed where the shell runs.
@@ -25,21 +25,27 @@ export class CheckpointFailed extends ErrorClass<CheckpointFailed>("shell")("Che
      */
     reason: Schema.Literal("unsupported", "no git", "workspace", "too large", "gone", "failed"),
     details: Schema.String
-  },
-  ({ details }) => `checkpoint: ${details}`
-) {}
+  }
+) {
+  override get message() {
+    return `checkpoint: ${this.details}`
+  }
+}
 
 /** The shell keeps no checkpoint with this id, or several whose ids begin with it. */
-export class CheckpointNotFound extends ErrorClass<CheckpointNotFound>("shell")("CheckpointNotFound")(
+export class CheckpointNotFound extends Schema.TaggedError<CheckpointNotFound>("@daybook/shell/CheckpointNotFound")(
+  "CheckpointNotFound",
   {
     /** Empty if the most recent one was asked for. */
     checkpointID: Schema.String
-  },
-  ({ checkpointID }) =>
-    checkpointID === ""
+  }
+) {
+  override get message() {
+    return this.checkpointID === ""
       ? "there is no checkpoint yet"
-      : `there is no checkpoint ${checkpointID}, or several begin with it`
-) {}
+      : `there is no checkpoint ${this.checkpointID}, or several begin with it`
+  }
+}
 
 // Runs a script of checkpoints to its end. The result is a trailer between two tokens, because a program may end before
 // its last output arrives.

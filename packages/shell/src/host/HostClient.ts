@@ -3,32 +3,38 @@ import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import * as RpcClient from "@effect/rpc/RpcClient"
 import type { RpcClientError } from "@effect/rpc/RpcClientError"
 import { Cause, Effect, Layer, Option, Predicate, Schedule, Schema, Stream } from "effect"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import * as HostProtocol from "./HostProtocol.ts"
 import { type CreateRequest, type ExecRequest, ShellRpcs } from "./HostProtocol.ts"
 
 /** No host answers at the path. */
-export class HostAbsent extends ErrorClass<HostAbsent>("shell")("HostAbsent")(
-  { path: Schema.String },
-  () => "no live shell is open: daybook shell create opens one"
-) {}
+export class HostAbsent extends Schema.TaggedError<HostAbsent>("@daybook/shell/HostAbsent")("HostAbsent", {
+  path: Schema.String
+}) {
+  override get message() {
+    return "no live shell is open: daybook shell create opens one"
+  }
+}
 
 /** Something listens at the path that cannot be used; the message says what to do. */
-export class HostUnusable extends ErrorClass<HostUnusable>("shell")("HostUnusable")(
-  {
-    path: Schema.String,
-    /** `closed`: it ends the connection. It ends itself, or has too many. `silent`: it does not answer. */
-    reason: Schema.Literal("closed", "silent", "no host", "no connection"),
-    details: Schema.String
-  },
-  ({ details, path }) => `${path}: ${details}`
-) {}
+export class HostUnusable extends Schema.TaggedError<HostUnusable>("@daybook/shell/HostUnusable")("HostUnusable", {
+  path: Schema.String,
+  /** `closed`: it ends the connection. It ends itself, or has too many. `silent`: it does not answer. */
+  reason: Schema.Literal("closed", "silent", "no host", "no connection"),
+  details: Schema.String
+}) {
+  override get message() {
+    return `${this.path}: ${this.details}`
+  }
+}
 
 /** The host ended during a call, and its shells with it. */
-export class HostLost extends ErrorClass<HostLost>("shell")("HostLost")(
-  { details: Schema.String },
-  ({ details }) => `the host of the shells is gone: ${details}`
-) {}
+export class HostLost extends Schema.TaggedError<HostLost>("@daybook/shell/HostLost")("HostLost", {
+  details: Schema.String
+}) {
+  override get message() {
+    return `the host of the shells is gone: ${this.details}`
+  }
+}
 
 /** How long a host may take to say what it is. */
 const helloWithin = "5 seconds"

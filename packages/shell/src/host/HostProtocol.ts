@@ -22,7 +22,6 @@ import { Target } from "../domain/Target.ts"
 import { OutputStream } from "../output/OutputStore.ts"
 import { ShellLists } from "../policy/Policy.ts"
 import { ShellRecordFailed } from "../record/ShellRecord.ts"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { optional } from "@daybook/log/support/Optional"
 
 // Messages on the host's socket: lines of JSON. The library decodes each chunk alone, and would lose a character that
@@ -87,16 +86,20 @@ export const layerHost = layer(toHost)
 export const layerClient = layer(toClient)
 
 /** The host is ending and starts nothing new: another one can be started. */
-export class HostEnding extends ErrorClass<HostEnding>("shell")("HostEnding")(
-  {},
-  () => "the host of the shells is ending: try again"
-) {}
+export class HostEnding extends Schema.TaggedError<HostEnding>("@daybook/shell/HostEnding")("HostEnding", {}) {
+  override get message() {
+    return "the host of the shells is ending: try again"
+  }
+}
 
 /** The host does as much as it does at the same time. Nothing was started. */
-export class HostBusy extends ErrorClass<HostBusy>("shell")("HostBusy")(
-  { limit: Schema.Int },
-  ({ limit }) => `${limit} calls run or wait in the host of the shells, which is the limit: wait for one`
-) {}
+export class HostBusy extends Schema.TaggedError<HostBusy>("@daybook/shell/HostBusy")("HostBusy", {
+  limit: Schema.Int
+}) {
+  override get message() {
+    return `${this.limit} calls run or wait in the host of the shells, which is the limit: wait for one`
+  }
+}
 
 /** What the host says of itself. Every version answers this call in this form. */
 export const Hello = Schema.Struct({

@@ -22,7 +22,6 @@ import {
   SetLevelRequestSchema
 } from "@modelcontextprotocol/sdk/types.js"
 import { Cause, Deferred, Effect, Exit, type Fiber, FiberSet, Queue, Schema, type Scope, Struct } from "effect"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { endOf } from "@daybook/log/support/Text"
 import type * as Shells from "../Shells.ts"
 import type { ExecResult } from "../domain/ExecResult.ts"
@@ -87,11 +86,14 @@ export interface Options {
 }
 
 /** The client sent a message that is too long to be read: the server ends, because it cannot tell where the next one begins. */
-export class MessageTooLong extends ErrorClass<MessageTooLong>("shell")("MessageTooLong")(
-  { mebibytes: Schema.Int },
-  ({ mebibytes }) =>
-    `the client sent a message of more than ${mebibytes} MiB, so that the server and its shells end: send less at once, or write a file first`
-) {}
+export class MessageTooLong extends Schema.TaggedError<MessageTooLong>("@daybook/shell/MessageTooLong")(
+  "MessageTooLong",
+  { mebibytes: Schema.Int }
+) {
+  override get message() {
+    return `the client sent a message of more than ${this.mebibytes} MiB, so that the server and its shells end: send less at once, or write a file first`
+  }
+}
 
 /** Longest message of a client. */
 const mebibytes = 10

@@ -8,7 +8,6 @@ import { join } from "node:path"
 import { StringDecoder } from "node:string_decoder"
 import { Effect, Schema } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 
 export interface OutputSettings {
   /** Folder of the files; created with mode 0700. */
@@ -33,10 +32,14 @@ export const OutputPage = Schema.Struct({
 export type OutputPage = typeof OutputPage.Type
 
 /** No output is kept under this handle: it was small, it is too old, or there was none. */
-export class OutputNotFound extends ErrorClass<OutputNotFound>("shell")("OutputNotFound")(
-  { handle: Schema.String },
-  ({ handle }) => `no output is kept under ${handle}: it was never truncated, or newer outputs took its place`
-) {}
+export class OutputNotFound extends Schema.TaggedError<OutputNotFound>("@daybook/shell/OutputNotFound")(
+  "OutputNotFound",
+  { handle: Schema.String }
+) {
+  override get message() {
+    return `no output is kept under ${this.handle}: it was never truncated, or newer outputs took its place`
+  }
+}
 
 /** Takes the text of one stream. */
 export interface OutputFile {

@@ -8,7 +8,6 @@ import type { Location } from "@daybook/log/domain/Values"
 import type { ShellCloseReason, ShellType } from "@daybook/log/events/LiveShellEvents"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import { type AppendError, EventLog, type ReadError } from "@daybook/log/log/EventLog"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { beginningOf, endOf } from "@daybook/log/support/Text"
 import type { ExecResult, Unrecorded } from "../domain/ExecResult.ts"
 import type { CommandBlocked } from "../domain/ShellError.ts"
@@ -97,7 +96,8 @@ export const closed = (shellID: string, reason: ShellCloseReason): ShellFact =>
   draft("session.next.shell.closed", { shellID, reason })
 
 /** Nothing runs, because the facts of the shell cannot be stored. */
-export class ShellRecordFailed extends ErrorClass<ShellRecordFailed>("shell")("ShellRecordFailed")(
+export class ShellRecordFailed extends Schema.TaggedError<ShellRecordFailed>("@daybook/shell/ShellRecordFailed")(
+  "ShellRecordFailed",
   {
     sessionID: Schema.String,
     /**
@@ -106,9 +106,12 @@ export class ShellRecordFailed extends ErrorClass<ShellRecordFailed>("shell")("S
      */
     reason: Schema.Literal("no session", "unavailable", "invalid"),
     details: Schema.String
-  },
-  ({ details, sessionID }) => `nothing ran: live shells cannot be recorded in ${sessionID}: ${details}`
-) {}
+  }
+) {
+  override get message() {
+    return `nothing ran: live shells cannot be recorded in ${this.sessionID}: ${this.details}`
+  }
+}
 
 /** What `ShellRecord` offers. */
 export interface Service {

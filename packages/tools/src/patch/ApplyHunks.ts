@@ -4,7 +4,6 @@
  */
 import { Either, Schema } from "effect"
 import { byteOrderMark } from "@daybook/core/workspace/TextEncoding"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 import { isCrlf } from "../FileText.ts"
 import { type Nearness, nearness, plainLine, reindenting } from "../NearText.ts"
 import type { Hunk } from "./Patch.ts"
@@ -87,16 +86,17 @@ const makeHunkSearch = (lines: ReadonlyArray<string>, hunks: ReadonlyArray<Hunk>
 }
 
 /** A hunk matches no place in the file, or more than one. */
-class HunkRefused extends ErrorClass<HunkRefused>("tools")("HunkRefused")(
-  {
-    /** The hunk's number within the file, from 1. */
-    hunk: Schema.Int,
-    /** The line of the patch where it begins. */
-    line: Schema.Int,
-    problem: Schema.String
-  },
-  ({ hunk, line, problem }) => `hunk ${hunk} (line ${line} of the patch) ${problem}`
-) {}
+class HunkRefused extends Schema.TaggedError<HunkRefused>("@daybook/tools/HunkRefused")("HunkRefused", {
+  /** The hunk's number within the file, from 1. */
+  hunk: Schema.Int,
+  /** The line of the patch where it begins. */
+  line: Schema.Int,
+  problem: Schema.String
+}) {
+  override get message() {
+    return `hunk ${this.hunk} (line ${this.line} of the patch) ${this.problem}`
+  }
+}
 
 type Search = ReturnType<typeof makeHunkSearch>
 

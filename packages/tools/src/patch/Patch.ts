@@ -1,6 +1,5 @@
 /** Parses a patch into file changes, or reports an error with its line. Pure. Spec: TO-71, TO-113. */
 import { Data, Either, Schema } from "effect"
-import { ErrorClass } from "@daybook/log/support/ErrorClass"
 
 /** Maximum size of a patch, in bytes of UTF-8. */
 export const maximumPatchBytes = 1024 * 1024
@@ -35,10 +34,14 @@ export type FileChange = Data.TaggedEnum<{
 export const FileChange = Data.taggedEnum<FileChange>()
 
 /** The text is not a patch. */
-class PatchSyntaxError extends ErrorClass<PatchSyntaxError>("tools")("PatchSyntaxError")(
-  { line: Schema.Int, problem: Schema.String },
-  ({ line, problem }) => `line ${line} of the patch: ${problem}`
-) {}
+class PatchSyntaxError extends Schema.TaggedError<PatchSyntaxError>("@daybook/tools/PatchSyntaxError")(
+  "PatchSyntaxError",
+  { line: Schema.Int, problem: Schema.String }
+) {
+  override get message() {
+    return `line ${this.line} of the patch: ${this.problem}`
+  }
+}
 
 const begin = "*** Begin Patch"
 const end = "*** End Patch"
