@@ -99,9 +99,6 @@ const fileArgument = Flags.one("FILE")
 const onDisk = (path: string) =>
   path === ":memory:" ? new UsageError({ message: "the database is in memory; set DAYBOOK_DB to a file" }) : Effect.void
 
-const force = Flags.toggle("force", "replace FILE if it exists")
-const verify = Flags.toggle("verify", "also check every event and row of the copy")
-
 export const backup = verb({
   name: "backup",
   summary: "copy the database to a file while it is used",
@@ -112,7 +109,12 @@ export const backup = verb({
     "Removing a session does not remove it from earlier copies. The snapshots of files that undo needs are in a folder " +
       "beside the database, not in the copy. On PostgreSQL, pg_dump makes the copy: the refusal has the whole command."
   ],
-  given: { file: fileArgument, force, verify, json: Flags.json },
+  given: {
+    file: fileArgument,
+    force: Flags.toggle("force", "replace FILE if it exists"),
+    verify: Flags.toggle("verify", "also check every event and row of the copy"),
+    json: Flags.json
+  },
   examples: [
     ["daybook backup ~/daybook.backup", "copies the database"],
     ["daybook backup --verify --json copy.sqlite", "also checks all its events, and prints what it holds as JSON"]

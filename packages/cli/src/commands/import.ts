@@ -10,6 +10,7 @@ import { walk } from "@daybook/core/glob/Walk"
 import { importLog, type ImportReport } from "@daybook/formats/import/Import"
 import * as LogSource from "@daybook/formats/import/LogSource"
 import { SessionStore } from "@daybook/log/store/SessionStore"
+import { codeOf } from "@daybook/log/support/SystemError"
 import * as Flags from "../arguments/Flags.ts"
 import { type FieldValues, verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
@@ -82,14 +83,14 @@ const found = async (path: string): Promise<ReadonlyArray<Source> | undefined> =
   return Glob.isGlob(path) ? matching(path) : undefined
 }
 
-const reasonOf = (cause: unknown): string =>
-  cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
-
 const find = Effect.fn("ImportSources.find")(function* (paths: ReadonlyArray<string>) {
   const sources = new Map<string, Source>()
   for (const path of paths) {
     const unread = (reason: string) => new NotFound({ message: `${oneLine(path, 400)}: ${reason}` })
-    const logs = yield* Effect.tryPromise({ try: () => found(path), catch: (cause) => unread(reasonOf(cause)) })
+    const logs = yield* Effect.tryPromise({
+      try: () => found(path),
+      catch: (cause) => unread(codeOf(cause, String(cause)))
+    })
     if (logs === undefined) return yield* unread("there is no such file or folder")
     if (logs.length === 0) return yield* unread("it holds no logs (*.jsonl, rollout-*.json, rollout-*.jsonl.zst)")
     for (const source of logs) sources.set(source.path, source)

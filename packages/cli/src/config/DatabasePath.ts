@@ -7,6 +7,7 @@ import { homedir } from "node:os"
 import { dirname } from "node:path"
 import { Effect, Redacted } from "effect"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
+import { codeOf } from "@daybook/log/support/SystemError"
 import { DatabaseProblem, NotFound, UsageError } from "../support/Errors.ts"
 import { databasePath, databaseServer } from "../support/Paths.ts"
 
@@ -59,7 +60,7 @@ const onlyFile =
       : new UsageError({ message: `the database is ${place.name}, and this needs a file: ${instead(place)}` })
 
 const problem = ({ _tag, path }: Place, cause: unknown) => {
-  const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
+  const code = codeOf(cause, String(cause))
   if (_tag === "Postgres") {
     const message = `${dirname(path)}: the folder of this machine's files cannot be used (${code}); set XDG_DATA_HOME to another one`
     return new DatabaseProblem({ message })
@@ -70,8 +71,6 @@ const problem = ({ _tag, path }: Place, cause: unknown) => {
       : `${path}: the folder of the database cannot be used (${code})`
   return new DatabaseProblem({ message })
 }
-
-const hasCode = (cause: unknown, code: string) => cause instanceof Error && "code" in cause && cause.code === code
 
 /** The file, or a path without a file in the folder of a database of PostgreSQL. */
 export const path = current
@@ -99,7 +98,7 @@ export const existingAt = (given: Effect.Effect<Place, UsageError>) =>
       ? Effect.void
       : Effect.tryPromise({ try: () => stat(place.path), catch: (cause) => cause }).pipe(
           Effect.mapError((cause) =>
-            hasCode(cause, "ENOENT")
+            codeOf(cause) === "ENOENT"
               ? new NotFound({ message: `there is no database at ${place.path} yet; daybook prompt creates it` })
               : problem(place, cause)
           )
@@ -115,7 +114,7 @@ export const canWrite: Effect.Effect<boolean> = Effect.flatMap(current, (path) =
   const check = (folder: string): Promise<boolean> =>
     access(folder, constants.W_OK | constants.X_OK).then(
       () => true,
-      (cause: unknown) => hasCode(cause, "ENOENT") && dirname(folder) !== folder && check(dirname(folder))
+      (cause: unknown) => codeOf(cause) === "ENOENT" && dirname(folder) !== folder && check(dirname(folder))
     )
   return Effect.promise(() => check(dirname(path)))
 })

@@ -14,6 +14,7 @@ import { Search } from "@daybook/log/search/Search"
 import * as SqlSearch from "@daybook/log/search/SqlSearch"
 import * as HttpServing from "@daybook/server/http/HttpServing"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
+import { codeOf } from "@daybook/log/support/SystemError"
 import { Catalog } from "@daybook/models"
 import type { Asks } from "@daybook/server"
 import type { Machine } from "@daybook/server/http/ServerHandlers"
@@ -33,8 +34,6 @@ const path = Effect.sync(() => join(dataFolder(process.env, homedir()), "http-to
 
 const problem = (at: string, why: string) => new FileProblem({ message: `${at}: ${why}` })
 
-const codeOf = (cause: unknown) => (cause instanceof Error && "code" in cause ? String(cause.code) : String(cause))
-
 /** The longest token and a line break. */
 const mostBytes = 129
 
@@ -52,7 +51,7 @@ const contentOf = (at: string) =>
         await file.close()
       }
     },
-    catch: codeOf
+    catch: (cause) => codeOf(cause, String(cause))
   }).pipe(
     Effect.catchAll((code) =>
       code === "ENOENT" ? Effect.succeed(undefined) : Effect.fail(problem(at, `it cannot be read (${code})`))
@@ -86,7 +85,7 @@ export const ensure = Effect.gen(function* () {
   const at = yield* path
   yield* Effect.tryPromise({
     try: () => makeFolders(dataFolder(process.env, homedir()), 0o700),
-    catch: (cause) => problem(at, `its folder cannot be made (${codeOf(cause)})`)
+    catch: (cause) => problem(at, `its folder cannot be made (${codeOf(cause, String(cause))})`)
   })
   const made = yield* fresh
   return yield* WholeFile.write(at, Stream.make(`${made}\n`), { force: false }).pipe(
