@@ -110,9 +110,10 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
   const scope = yield* Effect.scope
   const fork = Effect.forkIn(scope)
   const engine = yield* Scope.fork(scope, ExecutionStrategy.sequential)
+  const takesUp = yield* Effect.makeLatch()
   // Only the engine uses this clock: the work of a session does not inherit the clock of the fiber that wakes it (EX-11).
   const built = yield* Effect.withClock(
-    Layer.buildWithScope(Layer.provideMerge(entity, Engine.layer(settings)), engine),
+    Layer.buildWithScope(Layer.provideMerge(entity, Engine.layer(settings, takesUp.await)), engine),
     Engine.eager(yield* Effect.clock)
   )
   const sharding = Context.get(built, Sharding.Sharding)
@@ -208,7 +209,11 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
         // A node that leaves cuts the message off, and works on.
         Effect.zipRight(settled(sessionID))
       ),
-    takeUp: (goOn) => local.takeUp((sessionID) => lost(placed(sessionID, goOn(sessionID), () => Effect.void))),
+    takeUp: (goOn) =>
+      Effect.zipRight(
+        takesUp.open,
+        local.takeUp((sessionID) => lost(placed(sessionID, goOn(sessionID), () => Effect.void)))
+      ),
     leave: (atMost) =>
       Effect.suspend(() => {
         leaving = true
