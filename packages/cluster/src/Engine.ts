@@ -163,6 +163,12 @@ export const remembering = (locks: Locks) => {
 /** How long a node that does not take up work waits before it takes shards. */
 const longestStart = "2 seconds"
 
+/** Registers a node: from then on others leave shards to it. */
+export const onceTakenUp =
+  (takesUp: Effect.Effect<void>) =>
+  <A, E>(register: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    Effect.zipRight(Effect.timeoutOption(takesUp, longestStart), register)
+
 /** Until the other nodes have looked who is there. */
 const forgotten = "1 second"
 
@@ -198,8 +204,7 @@ const runnerStorage = (
       return RunnerStorage.RunnerStorage.of({
         ...storage,
         ...locks,
-        register: (runner, healthy) =>
-          Effect.zipRight(Effect.timeoutOption(takesUp, longestStart), storage.register(runner, healthy)),
+        register: (runner, healthy) => onceTakenUp(takesUp)(storage.register(runner, healthy)),
         release: (_, shard) => Effect.tap(release(shard), () => Effect.sync(() => locks.forget(shard))),
         releaseAll,
         unregister: (node) => Effect.zipRight(Effect.ignore(releaseAll(node)), storage.unregister(node))

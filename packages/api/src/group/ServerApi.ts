@@ -87,7 +87,7 @@ export const MachineApi = HttpApiGroup.make("machine")
   .add(
     HttpApiEndpoint.get("nodes", "/nodes")
       .addSuccess(NodesReport)
-      .addError(failures(Schema.Union(NotServed, LogUnavailable)))
+      .addError(failures(LogUnavailable))
       .middleware(Reading)
   )
 

@@ -24,7 +24,6 @@ import { oneLine } from "../render/Plain.ts"
 import { FileProblem } from "../support/Errors.ts"
 import { dataFolder } from "../support/Paths.ts"
 import * as ModelList from "./ModelList.ts"
-import * as Nodes from "./Nodes.ts"
 import * as PlaceStore from "./PlaceStore.ts"
 import * as WholeFile from "./WholeFile.ts"
 
@@ -173,7 +172,6 @@ const models = Effect.map(ModelList.list(false), ({ models, silent: unreachable 
 export const serve = Effect.fn("Command.serve.http")(function* (request: HttpRequest, place: Place, asks: Asks.Asks) {
   const { behindProxy, host, names, node, origins, port, rate, roots, tls } = request
   const filename = fileOf(place)
-  const nodes = yield* Nodes.reporting(place)
   const token = yield* ensure
   const certificate = tls && (yield* Effect.all({ cert: textOf(tls.cert), key: textOf(tls.key) }))
   const { url } = yield* HttpServing.serve({
@@ -185,8 +183,7 @@ export const serve = Effect.fn("Command.serve.http")(function* (request: HttpReq
     models,
     machine: {
       shells,
-      ...(filename === undefined ? {} : { stats: statsOf(filename) }),
-      ...(nodes === undefined ? {} : { nodes })
+      ...(filename === undefined ? {} : { stats: statsOf(filename) })
     },
     node,
     host,

@@ -171,12 +171,8 @@ export const decide = (server: Server, { ask, sessionID }: OpenPermission, decis
 export const shells = (server: Server) =>
   Effect.flatMap(DaybookClient, (client) => client.shells).pipe(Effect.provide(clientOf(server)))
 
-/** A server of a file has no nodes. */
 export const nodesOf = (server: Server) =>
-  Effect.flatMap(DaybookClient, (client) => client.nodes).pipe(
-    Effect.catchTag("NotServed", () => Effect.succeed({ nodes: [], waiting: [] })),
-    Effect.provide(clientOf(server))
-  )
+  Effect.flatMap(DaybookClient, (client) => client.nodes).pipe(Effect.provide(clientOf(server)))
 
 /** Which events of live shells to read. */
 interface ShellEventsQuery {
