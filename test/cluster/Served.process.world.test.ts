@@ -118,7 +118,7 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
   )
 
   it.scopedLive(
-    "CU-28, CU-34: at SIGTERM in mid-run, another node goes on with the activity and its queue within a second",
+    "CU-28, CU-34, OB-4: at SIGTERM in mid-run, another node goes on with the activity and its queue within a second",
     () =>
       Effect.gen(function* () {
         const url = yield* database
@@ -151,6 +151,7 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
         yield* Effect.repeat(Effect.flatMap(one.get("/nodes"), Schema.decodeUnknown(NodesReport)), {
           until: ({ nodes }) => nodes.some(({ movedAt, takenUp }) => takenUp === 1 && movedAt !== undefined)
         })
+        assert.match(yield* one.text("/metrics"), /^daybook_hand_overs_total\{.*direction="taken".*\} 1$/m)
       }),
     60_000
   )
