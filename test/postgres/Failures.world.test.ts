@@ -126,6 +126,46 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
     })
   )
 
+  it.scopedLive("PG-4: an append after the node's own takes two round trips, and after another node's stays true", () =>
+    Effect.gen(function* () {
+      const { context, log, proxy, settings } = yield* behindProxy
+      const other = Context.get(yield* node(settings), EventLog)
+      const id = session()
+      yield* Effect.provide(begin(id), context)
+      yield* log.append(id, [renamed("a")])
+      yield* log.append(id, [renamed("b")])
+      yield* log.append(id, [renamed("c")])
+      assert.strictEqual(proxy.trips.at(-1), 2)
+
+      yield* other.append(id, [renamed("d")])
+      const stale = yield* Effect.flip(log.append(id, [renamed("refused")], { expectedSeq: 3 }))
+      assert.deepInclude(stale, { _tag: "SeqConflict", actual: 4 })
+      const [next] = yield* log.append(id, [renamed("e")])
+      assert.deepInclude(next, { seq: 5, position: 6 })
+      yield* log.append(id, [renamed("f")])
+      yield* log.append(id, [renamed("g")])
+      assert.strictEqual(proxy.trips.at(-1), 2)
+
+      yield* query(addressOf(settings), `SET search_path = ${settings.schema}; SELECT next_session()`)
+      const [stored] = yield* log.append(id, [renamed("x")])
+      assert.deepInclude(stored, { seq: 8, position: 9 })
+
+      const owner = { ownerID: "owner", epoch: 1 }
+      const claim = (epoch: number) =>
+        query(
+          addressOf(settings),
+          `UPDATE ${settings.schema}.event_sequence SET owner_id = 'owner', owner_epoch = ${epoch}`
+        )
+      yield* claim(1)
+      yield* log.append(id, [renamed("h")], { owner })
+      yield* log.append(id, [renamed("i")], { owner })
+      assert.strictEqual(proxy.trips.at(-1), 2)
+      yield* claim(2)
+      assert.deepInclude(yield* Effect.flip(log.append(id, [renamed("late")], { owner })), { _tag: "OwnerLost" })
+      assert.deepStrictEqual(yield* titles(context, id), [..."abcdefgxhi"])
+    })
+  )
+
   it.scopedLive("PG-3: positions of two nodes have no gaps", () =>
     Effect.gen(function* () {
       const settings = yield* freshSchema

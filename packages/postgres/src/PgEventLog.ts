@@ -60,7 +60,7 @@ const storeFresh = async (line: Line, types: Events.Types, fresh: Replay.Fresh):
   }
   await types.learn(line, rows)
   const row = { ...head, session_id: sessionID, owner_id: null, owner_epoch: 0 }
-  await line.send([Events.insert(types, { numbers, heads: [row], rows })])
+  await line.send([Events.insert(types, { before: given, numbers, heads: [row], rows })])
   for (const page of Replay.pagesOf(events)) {
     for (const write of writes(changesOf(page), new Map([[sessionID, head.session]]))) {
       const [answer] = await line.send([write])
@@ -122,7 +122,8 @@ const make = Effect.gen(function* () {
     types: Events.makeTypes(),
     writer,
     nextNumber: () => (commits += 1),
-    notice
+    notice,
+    memory: Appends.makeMemory()
   })
 
   const removed = (sessionID: SessionID) =>
