@@ -19,6 +19,7 @@ import * as Connections from "./Connections.ts"
 import * as PgEventLog from "./PgEventLog.ts"
 import { default as initial } from "./migrations/0001_initial.ts"
 import { default as nodes } from "./migrations/0002_nodes.ts"
+import { default as nodeWork } from "./migrations/0003_node_work.ts"
 
 /** Which database to use. */
 export interface Settings {
@@ -39,7 +40,8 @@ export interface Settings {
 
 const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlClient>> = {
   "0001_initial": initial,
-  "0002_nodes": nodes
+  "0002_nodes": nodes,
+  "0003_node_work": nodeWork
 }
 
 const schemaVersion = Object.keys(migrations).length

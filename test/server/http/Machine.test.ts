@@ -26,6 +26,13 @@ it.scopedLive("HT-55, HT-56, HT-504: a server that has no figures, shells or mod
   }).pipe(Effect.provide(ServedApi.layer()))
 )
 
+it.scopedLive("HT-796: a server of a file has no nodes, and nothing waits for one", () =>
+  Effect.gen(function* () {
+    const { url } = yield* ServedApi.Served
+    assert.deepStrictEqual(yield* (yield* clientOf(url)).nodes, { nodes: [], waiting: [] })
+  }).pipe(Effect.provide(ServedApi.layer()))
+)
+
 it.scopedLive("HT-55: the figures of a session count its turns, calls and tokens, and no other's", () =>
   Effect.gen(function* () {
     const database = join(yield* temporaryFolder, "daybook.db")

@@ -66,7 +66,7 @@ export const MachineApi = HttpApiGroup.make("machine")
       .setUrlParams(strict(exact))
   )
   .add(gets("shells", "/shells", Schema.Array(OpenShell), failures(Schema.Union(NotServed, ShellsUnavailable))))
-  .add(gets("nodes", "/nodes", NodesReport, failures(Schema.Union(NotServed, LogUnavailable))))
+  .add(gets("nodes", "/nodes", NodesReport, failures(LogUnavailable)))
 
 // What a session can be given: models, agents, templates.
 

@@ -25,7 +25,6 @@ import { oneLine } from "../render/Plain.ts"
 import { FileProblem } from "../support/Errors.ts"
 import { dataFolder } from "../support/Paths.ts"
 import * as ModelList from "./ModelList.ts"
-import * as Nodes from "./Nodes.ts"
 import * as PlaceStore from "./PlaceStore.ts"
 import type { MeasuredStore } from "./StatsMeasure.ts"
 import * as WholeFile from "./WholeFile.ts"
@@ -177,7 +176,6 @@ export const serve = Effect.fn("Command.serve.http")(function* (request: HttpReq
   const { behindProxy, host, names, node, origins, port, rate, roots, tls } = request
   // A second connection cannot read a database in memory.
   const stats = place.path === ":memory:" ? undefined : yield* statsOf(place)
-  const nodes = yield* Nodes.reporting(place)
   const token = yield* ensure
   const certificate = tls && (yield* Effect.all({ cert: textOf(tls.cert), key: textOf(tls.key) }))
   const { url } = yield* HttpServing.serve({
@@ -189,8 +187,7 @@ export const serve = Effect.fn("Command.serve.http")(function* (request: HttpReq
     models,
     machine: {
       shells,
-      ...(stats === undefined ? {} : { stats }),
-      ...(nodes === undefined ? {} : { nodes })
+      ...(stats === undefined ? {} : { stats })
     },
     node,
     host,

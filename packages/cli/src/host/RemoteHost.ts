@@ -165,13 +165,7 @@ export const decide = (server: Server, { ask, sessionID }: OpenPermission, decis
 
 export const shells = (server: Server) => asking(server, (client) => client.shells)
 
-/** A server of a file has no nodes. */
-export const nodesOf = (server: Server) =>
-  Effect.catchTag(
-    asking(server, (client) => client.nodes),
-    "NotServed",
-    () => Effect.succeed({ nodes: [], waiting: [] })
-  )
+export const nodesOf = (server: Server) => asking(server, (client) => client.nodes)
 
 /** Which events of live shells to read. */
 interface ShellEventsQuery {
