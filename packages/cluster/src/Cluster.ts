@@ -159,13 +159,13 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
   const isOwn = (session: Session) =>
     (leaving && Workspaces.isHere(workspaces, session.location)) || isHere(idOf(session))
 
-  /** Does it where the session runs. */
+  /** Does it where the session runs. A node that is asked for a session can take up work. */
   const placed = <A, E, R, E2, R2>(
     sessionID: SessionID,
     here: Effect.Effect<A, E, R>,
     elsewhere: (id: string, session: Session) => Effect.Effect<A, E2, R2>
   ) =>
-    Effect.flatMap(store.get(sessionID), (session): Effect.Effect<A, E | E2, R | R2> =>
+    Effect.flatMap(Effect.zipRight(takesUp.open, store.get(sessionID)), (session): Effect.Effect<A, E | E2, R | R2> =>
       isOwn(session) ? here : elsewhere(idOf(session), session)
     )
 
