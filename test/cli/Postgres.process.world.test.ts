@@ -1,4 +1,5 @@
 /** The command on a database of PostgreSQL: real processes, and a folder for each of two machines. */
+import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, beforeAll, it } from "@effect/vitest"
@@ -6,6 +7,7 @@ import Sqlite from "better-sqlite3"
 import { Effect, Schema } from "effect"
 import { describe } from "vitest"
 import { lacks } from "../support/Parts.ts"
+import { postgresPrograms } from "../support/PostgresServer.ts"
 import { freshSchema, postgres, query } from "../support/Postgres.ts"
 import * as LossyProxy from "../postgres/support/Proxy.ts"
 import { build } from "./support/Bundle.ts"
@@ -89,7 +91,10 @@ describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
       const env = { DAYBOOK_DB: database }
       yield* here.run(["prompt", "--no-run", "--session", "one", "hello"], { env })
       const looked = yield* here.run(["doctor"], { env })
-      assert.match(looked.stdout, /^ok +database +postgres:\/\/127\.0\.0\.1:\d+\/postgres is sound and writable$/m)
+      assert.match(
+        looked.stdout,
+        /^ok +database +postgres:\/\/127\.0\.0\.1:\d+\/postgres\?schema=\w+ is sound and writable$/m
+      )
       assert.notInclude(`${looked.stdout}${looked.stderr}`, password)
     })
   )
@@ -139,7 +144,7 @@ describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
         const back = yield* other.run(["prune", "--restore", `old/${archive}`], { env })
         assert.match(back.stdout, /^\d+ events of ses_\w+ are back\n$/)
         assert.deepStrictEqual(yield* events(here), before)
-        assert.match((yield* here.run(["doctor"], { env })).stdout, /postgres is sound and writable$/m)
+        assert.match((yield* here.run(["doctor"], { env })).stdout, /postgres\?schema=\w+ is sound and writable$/m)
       })
   )
 
@@ -153,15 +158,99 @@ describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
     })
   )
 
-  it.scopedLive("CL-804: a server refuses to start with a configured size", () =>
+  it.scopedLive("CL-194, CL-804: stats measures the tables there, as the server does, and changes nothing", () =>
     Effect.gen(function* () {
       const [here, database] = [yield* place, yield* address]
-      const folder = join(here.root, ".config", "daybook")
-      mkdirSync(folder, { recursive: true })
-      writeFileSync(join(folder, "config.yaml"), "retention: { max_size: 1GB }\n")
-      const refused = yield* here.run(["serve", "--http", "127.0.0.1:0"], { env: { DAYBOOK_DB: database } })
-      assert.notStrictEqual(refused.code, 0)
-      assert.include(refused.stderr, "the option `retention.maxSize` is not supported on this database yet")
+      const env = { DAYBOOK_DB: database }
+      yield* here.run(["prompt", "--no-run", "--session", "one", "hello"], { env })
+      yield* here.run(["prompt", "--no-run", "--session", "two", "hello"], { env })
+      const text = yield* here.run(["stats"], { env })
+      assert.match(text.stdout, /^tables [\d.]+ KB, free pages [^]*2 sessions, \d+ events[^]*tables, with indexes\n/)
+      assert.match(text.stdout, /largest sessions\n +[\d.]+ k?B +\d+ {2}ses_\S+ (?:one|two)\n/)
+      const [all] = jsonLines((yield* here.run(["stats", "--json"], { env })).stdout)
+      const [one] = jsonLines((yield* here.run(["stats", "one", "--json"], { env })).stdout)
+      assert.deepInclude(all, { sessions: 2, sampled: false })
+      assert.hasAllKeys(all?.["snapshots"], ["bytes", "folders", "snapshots"])
+      assert.hasAnyKeys(one?.["metrics"], ["turns"])
+      assert.strictEqual(Number(all?.["events"]), 2 * Number(one?.["events"]))
+      assert.strictEqual((yield* here.run(["stats", "no such"], { env })).code, 3)
+      const ask = yield* served(here, database)
+      const answered = yield* Effect.promise(async () =>
+        JSON.parse(await (await Effect.runPromise(ask("/stats"))).text())
+      )
+      assert.deepInclude(answered, { sessions: 2, events: all?.["events"], bytes: all?.["bytes"] })
+    })
+  )
+
+  it.scopedLive(
+    "CL-201, CL-802: prune --max-size, and a server with a configured size, keep the tables in bounds",
+    () =>
+      Effect.gen(function* () {
+        const [here, database] = [yield* place, yield* address]
+        const env = { DAYBOOK_DB: database }
+        yield* here.run(["prompt", "--session", "fix", ...model, "What is here?"], { env })
+        const large = yield* here.run(["prune", "--max-size", "1GB", "--yes", "--json"], { env })
+        assert.deepInclude(jsonLines(large.stdout)[0], { sessions: 0, events: 0 })
+        const small = yield* here.run(["prune", "--max-size", "1KB", "--yes"], { env })
+        assert.strictEqual(small.code, 1)
+        assert.match(
+          small.stdout,
+          /^1 session, \d+ events pruned; PostgreSQL's vacuum keeps the space for later rows$/m
+        )
+        assert.match(small.stderr, /the database has .*, more than 1.0 KB: nothing else may go/)
+        const folder = join(here.root, ".config", "daybook")
+        mkdirSync(folder, { recursive: true })
+        writeFileSync(join(folder, "config.yaml"), "retention: { max_size: 1GB }\n")
+        assert.isTrue((yield* (yield* served(here, database))("/sessions")).ok)
+      })
+  )
+
+  it.scopedLive("CL-809: a verb that reads makes no schema, and says which database and schema does not exist", () =>
+    Effect.gen(function* () {
+      const [here, database] = [yield* place, yield* address]
+      const env = { DAYBOOK_DB: database }
+      const { schema } = Object.fromEntries(new URL(database).searchParams)
+      const schemas = query(
+        database.replace(/\?.*/, ""),
+        `SELECT 1 FROM pg_namespace WHERE nspname = '${schema}' AND EXISTS
+          (SELECT 1 FROM pg_class WHERE relnamespace = pg_namespace.oid)`
+      )
+      const missing = new RegExp(
+        `^daybook: postgres://127\\.0\\.0\\.1:\\d+/postgres: it has no schema ${schema} yet; daybook prompt creates it\n$`
+      )
+      for (const words of [
+        ["sessions"],
+        ["events", "fix"],
+        ["show", "fix"],
+        ["search", "heron"],
+        ["rename", "fix", "mended"],
+        ["stats"],
+        ["prune", "--keep", "1d"],
+        ["files", "export"],
+        ["nodes"],
+        ["doctor", "--rebuild", "all"],
+        ["remove", "fix", "--yes"]
+      ]) {
+        const { code, stderr } = yield* here.run(words, { env })
+        assert.match(stderr, missing, words.join(" "))
+        assert.strictEqual(code, 3)
+        assert.deepStrictEqual(yield* schemas, [], words.join(" "))
+      }
+      const looked = yield* here.run(["doctor"], { env })
+      assert.match(
+        looked.stdout,
+        new RegExp(`^ok +database +\\S+\\?schema=${schema} does not exist yet; daybook prompt`, "m")
+      )
+      yield* query(database.replace(/\?.*/, ""), `CREATE SCHEMA ${schema}`)
+      const empty = yield* here.run(["sessions"], { env })
+      assert.match(
+        empty.stderr,
+        new RegExp(`: its schema ${schema} has no tables of Daybook yet; daybook prompt creates`)
+      )
+      assert.deepStrictEqual(yield* schemas, [])
+      assert.strictEqual((yield* here.run(["--plain"], { env, input: "" })).code, 0)
+      assert.strictEqual((yield* here.run(["prompt", "--no-run", "hello"], { env })).code, 0)
+      assert.strictEqual((yield* here.run(["sessions"], { env })).code, 0)
     })
   )
 
@@ -203,23 +292,37 @@ describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
     })
   )
 
-  it.scopedLive("CL-802: a verb for files only is refused with what to use instead", () =>
-    Effect.gen(function* () {
-      const [here, database] = [yield* place, yield* address]
-      const env = { DAYBOOK_DB: database }
-      for (const [words, instead] of [
-        [["backup", "copy.sqlite"], /pg_dump/],
-        [["restore", "copy.sqlite"], /pg_restore/],
-        [["stats"], /psql/],
-        [["prune", "--max-size", "1GB"], /only a file shrinks to a size: give --keep AGE or --to SEQ/]
-      ] as const) {
-        const { code, stderr } = yield* here.run(words, { env })
-        assert.strictEqual(code, 2, stderr)
-        assert.match(stderr, /^daybook: the database is postgres:\/\/127\.0\.0\.1:\d+\/postgres, and /)
-        assert.match(stderr, instead)
-        assert.notInclude(stderr, password)
-      }
-    })
+  it.scopedLive(
+    "CL-802, PG-21: backup and restore are refused with the commands of PostgreSQL that do it, and these work",
+    () =>
+      Effect.gen(function* () {
+        const [here, database] = [yield* place, yield* address]
+        const env = { DAYBOOK_DB: database }
+        yield* here.run(["prompt", "--session", "fix", ...model, "What is here?"], { env })
+        const events = here.run(["events", "fix", "--json"], { env })
+        const before = yield* events
+        /** Runs the command that the refusal of a verb names. */
+        const follow = Effect.fnUntraced(function* (verb: string) {
+          const { code, stderr } = yield* here.run([verb, "copy.dump"], { env })
+          assert.strictEqual(code, 2, stderr)
+          assert.match(
+            stderr,
+            /^daybook: the database is postgres:\/\/127\.0\.0\.1:\d+\/postgres\?schema=\w+, and this /
+          )
+          assert.notInclude(stderr, password)
+          const [, line = ""] = /(pg_(?:dump|restore) .*) (?:copies it|puts the copy)/.exec(stderr) ?? []
+          const [name = "", ...words] = line.replace("USER", "postgres").split(" ")
+          execFileSync(join(postgresPrograms() ?? "", name), words, { cwd: here.cwd })
+          return stderr
+        })
+        const said = yield* follow("backup")
+        for (const folder of [".config", ".local/share"]) assert.include(said, join(here.root, folder, "daybook"))
+        assert.strictEqual((yield* here.run(["remove", "fix", "--yes"], { env })).code, 0)
+        assert.match(yield* follow("restore"), /: stop all servers, then pg_restore /)
+        assert.deepStrictEqual(yield* events, before)
+        assert.match((yield* here.run(["doctor"], { env })).stdout, /is sound and writable$/m)
+        assert.strictEqual((yield* here.run(["prompt", "--session", "fix", ...model, "And now?"], { env })).code, 0)
+      })
   )
 
   it.scopedLive(
@@ -315,8 +418,8 @@ describe.skipIf(lacks("postgres"))("the command on PostgreSQL", () => {
       assert.strictEqual(yield* code(":memory:", database), 2)
       assert.strictEqual(yield* code("missing.sqlite", database), 3)
       const mistyped = yield* here.run(["copy", database.replace(/schema=.*/, "schema=mistyped"), "new.sqlite"])
-      assert.match(mistyped.stderr, /: it has no schema mistyped\n$/)
-      assert.strictEqual(mistyped.code, 6)
+      assert.match(mistyped.stderr, /: it has no schema mistyped yet; daybook prompt creates it\n$/)
+      assert.strictEqual(mistyped.code, 3)
       assert.deepStrictEqual(readdirSync(here.cwd), [])
     })
   )

@@ -1,7 +1,7 @@
 /** What the nodes change of the engine: its clock, and how shards are released. */
 import { assert, it } from "@effect/vitest"
-import { ShardId } from "@effect/cluster"
-import { Effect, TestClock } from "effect"
+import { RunnerAddress, ShardId } from "@effect/cluster"
+import { Deferred, Effect, Fiber, TestClock } from "effect"
 import * as Engine from "../../packages/cluster/src/Engine.ts"
 
 it.effect("CU-28: the engine looks for free shards again at once, and its other timings stay", () =>
@@ -40,4 +40,45 @@ it.effect("CU-28: each that releases a shard hears that the statement failed, an
       assert.deepStrictEqual(heard, ["away", "away"])
     }
   })
+)
+
+it.effect("CU-37: a node registers when it takes up work, and two seconds after its start if it does not", () =>
+  Effect.gen(function* () {
+    const takesUp = yield* Effect.makeLatch()
+    const registers = (latch: Effect.Latch) =>
+      Effect.fork(Engine.onceTakenUp(latch.await)(Effect.succeed("registered")))
+    const [working, idle] = [yield* registers(takesUp), yield* registers(yield* Effect.makeLatch())]
+    yield* TestClock.adjust("1999 millis")
+    assert.isNull(working.unsafePoll())
+    yield* takesUp.open
+    assert.strictEqual(yield* Fiber.join(working), "registered")
+    assert.isNull(idle.unsafePoll())
+    yield* TestClock.adjust("1 millis")
+    assert.strictEqual(yield* Fiber.join(idle), "registered")
+  })
+)
+
+it.effect(
+  "CU-38: the answer of a renewal has the shards that were taken since it began, until a renewal names them",
+  () =>
+    Effect.gen(function* () {
+      const node = RunnerAddress.make("h", 1)
+      const [before, taken, released] = [1, 2, 3].map((number) => ShardId.make("default", number))
+      assert(before !== undefined && taken !== undefined && released !== undefined)
+      const [asked, answer] = [yield* Deferred.make<void>(), yield* Effect.makeLatch()]
+      const held: Array<ShardId.ShardId> = [before]
+      const locks = Engine.remembering({
+        acquire: (_, shards) => Effect.succeed([...shards]),
+        refresh: () => Effect.as(Effect.zipRight(Deferred.succeed(asked, undefined), answer.await), [...held])
+      })
+      const renewal = yield* Effect.fork(locks.refresh(node, [before]))
+      yield* Deferred.await(asked)
+      yield* locks.acquire(node, [taken, released])
+      locks.forget(released)
+      yield* answer.open
+      assert.deepStrictEqual(yield* Fiber.join(renewal), [before, taken])
+      // The database has lost both: a renewal that names them says so.
+      held.length = 0
+      assert.deepStrictEqual(yield* locks.refresh(node, [before, taken]), [])
+    })
 )

@@ -4,6 +4,7 @@ import { Effect, Fiber, Predicate, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe } from "vitest"
+import { NodesReport } from "../../packages/log/src/domain/NodesReport.ts"
 import { session } from "../support/Logs.ts"
 import { lacks } from "../support/Parts.ts"
 import { query } from "../support/Postgres.ts"
@@ -117,7 +118,7 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
   )
 
   it.scopedLive(
-    "CU-28: at SIGTERM in mid-run, another node goes on with the activity and its queue within a second",
+    "CU-28, CU-34, OB-4: at SIGTERM in mid-run, another node goes on with the activity and its queue within a second",
     () =>
       Effect.gen(function* () {
         const url = yield* database
@@ -146,6 +147,11 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
         assert.strictEqual((yield* two.process.ended).code, 0)
         assert.strictEqual(readFileSync(join(one.here.cwd, "trace.txt"), "utf8"), "one\ntwo\nthree\n")
         assert.isBelow(yield* pauseAfter(one, id, "two"), 1_000)
+        // A node says at intervals what it did.
+        yield* Effect.repeat(Effect.flatMap(one.get("/nodes"), Schema.decodeUnknown(NodesReport)), {
+          until: ({ nodes }) => nodes.some(({ movedAt, takenUp }) => takenUp === 1 && movedAt !== undefined)
+        })
+        assert.match(yield* one.text("/metrics"), /^daybook_hand_overs_total\{.*direction="taken".*\} 1$/m)
       }),
     60_000
   )

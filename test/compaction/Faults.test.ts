@@ -73,9 +73,9 @@ it.scoped("CM-7: an end that cannot be stored fails the run, the past stays, and
     let broken = true
     const projector: Projector = {
       name: "broken",
-      project: (_, events) => {
-        if (!broken || !events.some(({ type }) => type === "session.next.compaction.ended")) return undefined
-        throw new SqlError.SqlError({
+      project: (events) => {
+        if (!broken || !events.some(({ type }) => type === "session.next.compaction.ended")) return Effect.void
+        return new SqlError.SqlError({
           message: "no",
           cause: Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR" })
         })

@@ -342,9 +342,25 @@ describe("texts", () => {
   })
 
   it("IP-6: an address names session, view and event; another one is the start page", () => {
-    assert.deepEqual(parseRoute(hrefOf("ses_a.b-c", "events", 7)), { sessionID: "ses_a.b-c", tab: "events", at: 7 })
-    assert.deepEqual(parseRoute("#/sessions/ses_a"), { sessionID: "ses_a", tab: "transcript", at: undefined })
-    assert.deepEqual(parseRoute("#/sessions/../evil?at=-1"), { sessionID: undefined, tab: "transcript", at: undefined })
+    assert.deepEqual(parseRoute(hrefOf("ses_a.b-c", "events", 7)), {
+      sessionID: "ses_a.b-c",
+      tab: "events",
+      at: 7,
+      nodes: false
+    })
+    assert.deepEqual(parseRoute("#/sessions/ses_a"), {
+      sessionID: "ses_a",
+      tab: "transcript",
+      at: undefined,
+      nodes: false
+    })
+    assert.deepEqual(parseRoute("#/sessions/../evil?at=-1"), {
+      sessionID: undefined,
+      tab: "transcript",
+      at: undefined,
+      nodes: false
+    })
+    assert.isTrue(parseRoute("#/nodes").nodes)
   })
 
   it("IP-11: a session of 100,000 events folds to small records", () => {

@@ -3,12 +3,13 @@ import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Array as Arr, Cause, Effect, Exit, Fiber, Option, TestClock } from "effect"
-import { draft, type SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import type { Projector } from "../../packages/log/src/log/Appends.ts"
 import { type CommitHook, CommitHookTypeId, EventLog, EventRefused } from "../../packages/log/src/log/EventLog.ts"
 import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
 import { ReadSql } from "../../packages/log/src/storage/Database.ts"
 import { logAt, stores, temporaryDatabase } from "../support/Database.ts"
+import { projectorContract } from "./contract/Projectors.ts"
 import { heldAppend, rounds } from "../support/Holding.ts"
 import { admitted, begin, contents, created, message, readAll, renamed, session } from "../support/Logs.ts"
 
@@ -229,7 +230,7 @@ it.scoped(
     const commits: Array<number> = []
     const counting: Projector = {
       name: "counting",
-      project: (_, events) => void commits.push(events.length)
+      project: (events) => Effect.sync(() => void commits.push(events.length))
     }
     return Effect.gen(function* () {
       const log = yield* EventLog
@@ -248,15 +249,12 @@ it.scoped(
 
 it.scoped("LG-6: further projectors run in their order, after the core's, in the same transaction", () => {
   const order: Array<string> = []
-  const projector = (name: string) => ({
+  const projector = (name: string): Projector => ({
     name,
-    project: (_: unknown, events: ReadonlyArray<SessionEvent>) => {
-      if (name === "second" && events.some(({ seq }) => seq === 1)) {
-        return new EventRefused({ sessionID: session("p"), table: name, details: "no" })
-      }
-      order.push(name)
-      return undefined
-    }
+    project: (events) =>
+      name === "second" && events.some(({ seq }) => seq === 1)
+        ? new EventRefused({ sessionID: session("p"), table: name, details: "no" })
+        : Effect.sync(() => void order.push(name))
   })
   return Effect.gen(function* () {
     const log = yield* EventLog
@@ -269,30 +267,18 @@ it.scoped("LG-6: further projectors run in their order, after the core's, in the
   }).pipe(Effect.provide(logAt(":memory:", { projectors: [projector("first"), projector("second")] })))
 })
 
-it.scoped("LG-6: a projector's statements are part of the append's transaction, on the connection it is given", () => {
-  const titles: Projector = {
-    name: "titles",
-    project: (statements, events) => {
-      statements.run("CREATE TABLE IF NOT EXISTS title (seq INTEGER PRIMARY KEY, title TEXT)", [])
-      for (const event of events) {
-        if (event.type !== "session.next.renamed") continue
-        statements.run("INSERT INTO title (title) VALUES (?)", [event.data.title])
-        if (event.data.title === "no") {
-          return new EventRefused({ sessionID: event.sessionID, table: "title", details: "no" })
-        }
-      }
-      return undefined
-    }
-  }
-  return Effect.gen(function* () {
+projectorContract((options) => logAt(":memory:", options))
+
+it.scoped("LG-99: a projector that waits for something else than statements is a defect, and stores nothing", () =>
+  Effect.gen(function* () {
     const log = yield* EventLog
-    const read = yield* ReadSql
-    yield* log.append(session("p"), [created, renamed("yes")])
-    yield* Effect.flip(log.append(session("p"), [renamed("no")]))
-    assert.deepStrictEqual(yield* read`SELECT title FROM title`, [{ title: "yes" }])
-    assert.strictEqual(yield* log.latest(session("p")), 1)
-  }).pipe(Effect.provide(logAt(":memory:", { projectors: [titles] })))
-})
+    const exit = yield* Effect.exit(log.append(session("p"), [created]))
+    assert.isTrue(Exit.isFailure(exit) && Cause.isDie(exit.cause))
+    assert.strictEqual(yield* log.latest(session("p")), -1)
+  }).pipe(
+    Effect.provide(logAt(":memory:", { projectors: [{ name: "slow", project: () => Effect.promise(async () => {}) }] }))
+  )
+)
 
 /** A log whose file another connection has locked for writing. The log's own connection does not wait inside of SQLite. */
 const besideLock = <A, E>(

@@ -23,12 +23,12 @@ type Append = {
 /** A read model that wants no session with this title. */
 const picky: Projector = {
   name: "picky",
-  project: (_, events) => {
+  project: (events) => {
     const unwanted = events.find((event) => event.type === "session.next.renamed" && event.data.title === "unwanted")
     const broken = events.find((event) => event.type === "session.next.renamed" && event.data.title === "broken")
-    if (broken !== undefined) throw new Error("the projector is broken")
+    if (broken !== undefined) return Effect.die(new Error("the projector is broken"))
     return unwanted === undefined
-      ? undefined
+      ? Effect.void
       : new EventRefused({ sessionID: unwanted.sessionID, table: "picky", details: "unwanted" })
   }
 }

@@ -29,7 +29,7 @@ const behindProxyWith = (connectionsOf: typeof connecting) =>
     const settings = yield* freshSchema
     const proxy = yield* LossyProxy.make(addressOf(settings))
     const connections = yield* connectionsOf({ ...settings, url: proxy.url })
-    const context = yield* Layer.build(Layer.provideMerge(Postgres.layerSql, Layer.succeedContext(connections)))
+    const context = yield* Layer.build(Layer.provideMerge(Postgres.layerSql(), Layer.succeedContext(connections)))
     const id = session()
     yield* Effect.provide(begin(id), context)
     const sql = Context.get(context, SqlClient.SqlClient)

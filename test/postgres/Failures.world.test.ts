@@ -3,16 +3,12 @@ import { assert, it } from "@effect/vitest"
 import { Clock, Context, Effect, Fiber, Layer, Queue, Stream } from "effect"
 import { describe } from "vitest"
 import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
-import * as Daybook from "../../packages/embedded/src/Daybook.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { OutsideClock } from "../../packages/log/src/log/SqlEventLog.ts"
-import { atOnce } from "../../packages/log/src/retention/Pace.ts"
-import * as Retention from "../../packages/log/src/retention/Retention.ts"
 import * as Postgres from "../../packages/postgres/src/Postgres.ts"
 import { begin, foreign, readAll, renamed, session } from "../support/Logs.ts"
 import { lacks } from "../support/Parts.ts"
 import { addressOf, freshSchema, query } from "../support/Postgres.ts"
-import * as ScriptedModel from "../support/ScriptedModel.ts"
 import * as LossyProxy from "./support/Proxy.ts"
 
 const node = (settings: Postgres.Settings) => Layer.build(Postgres.layer(settings))
@@ -126,6 +122,46 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
     })
   )
 
+  it.scopedLive("PG-4: an append after the node's own takes two round trips, and after another node's stays true", () =>
+    Effect.gen(function* () {
+      const { context, log, proxy, settings } = yield* behindProxy
+      const other = Context.get(yield* node(settings), EventLog)
+      const id = session()
+      yield* Effect.provide(begin(id), context)
+      yield* log.append(id, [renamed("a")])
+      yield* log.append(id, [renamed("b")])
+      yield* log.append(id, [renamed("c")])
+      assert.strictEqual(proxy.trips.at(-1), 2)
+
+      yield* other.append(id, [renamed("d")])
+      const stale = yield* Effect.flip(log.append(id, [renamed("refused")], { expectedSeq: 3 }))
+      assert.deepInclude(stale, { _tag: "SeqConflict", actual: 4 })
+      const [next] = yield* log.append(id, [renamed("e")])
+      assert.deepInclude(next, { seq: 5, position: 6 })
+      yield* log.append(id, [renamed("f")])
+      yield* log.append(id, [renamed("g")])
+      assert.strictEqual(proxy.trips.at(-1), 2)
+
+      yield* query(addressOf(settings), `SET search_path = ${settings.schema}; SELECT next_session()`)
+      const [stored] = yield* log.append(id, [renamed("x")])
+      assert.deepInclude(stored, { seq: 8, position: 9 })
+
+      const owner = { ownerID: "owner", epoch: 1 }
+      const claim = (epoch: number) =>
+        query(
+          addressOf(settings),
+          `UPDATE ${settings.schema}.event_sequence SET owner_id = 'owner', owner_epoch = ${epoch}`
+        )
+      yield* claim(1)
+      yield* log.append(id, [renamed("h")], { owner })
+      yield* log.append(id, [renamed("i")], { owner })
+      assert.strictEqual(proxy.trips.at(-1), 2)
+      yield* claim(2)
+      assert.deepInclude(yield* Effect.flip(log.append(id, [renamed("late")], { owner })), { _tag: "OwnerLost" })
+      assert.deepStrictEqual(yield* titles(context, id), [..."abcdefgxhi"])
+    })
+  )
+
   it.scopedLive("PG-3: positions of two nodes have no gaps", () =>
     Effect.gen(function* () {
       const settings = yield* freshSchema
@@ -228,33 +264,24 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
     })
   )
 
-  it.scopedLive("PG-20: what is not supported yet is refused when the runtime is built", () =>
+  it.scopedLive("PG-24: with `make: false` a schema without tables of Daybook is refused, and nothing is made", () =>
     Effect.gen(function* () {
-      const database = Postgres.config(yield* freshSchema)
-      const asked = { projectors: { projectors: [] }, "retention.maxSize": { retention: { maxSize: 1 } } }
-      for (const [name, options] of Object.entries(asked)) {
-        const runtime = Daybook.layer({ database, ...options }).pipe(Layer.provide(ScriptedModel.layer()))
-        const refused = yield* Effect.flip(Effect.scoped(Layer.build(runtime)))
-        assert.deepInclude(refused, { _tag: "DatabaseError", reason: "not-supported" })
-        assert.include(refused.message, name)
-      }
-    })
-  )
-
-  it.scopedLive("PG-21: pruning to a size is refused, and says so", () =>
-    Effect.gen(function* () {
-      const context = yield* node(yield* freshSchema)
-      const id = session()
-      yield* Effect.provide(begin(id), context)
-      const bySize = { maxSize: 1, holders: Retention.noHolders }
-      const asked = {
-        "prune to a size": Effect.provide(Retention.run(bySize, { pace: atOnce }), context),
-        "plan a prune to a size": Effect.provide(Stream.runDrain(Retention.plan(bySize)), context)
-      }
-      for (const [operation, effect] of Object.entries(asked)) {
-        const refused = yield* Effect.flip<unknown, object, never>(effect)
-        assert.deepInclude(refused, { _tag: "LogUnavailable", reason: "not-supported", operation })
-      }
+      const settings = { ...(yield* freshSchema), make: false }
+      const address = addressOf(settings)
+      const refused = Effect.flip(Effect.scoped(node(settings)))
+      const lacking = { _tag: "DatabaseError", reason: "not-found" } as const
+      assert.deepInclude(yield* refused, { ...lacking, details: `it has no schema ${settings.schema}` })
+      const schemas = query(address, `SELECT 1 FROM pg_namespace WHERE nspname = '${settings.schema}'`)
+      assert.deepStrictEqual(yield* schemas, [])
+      yield* query(address, `CREATE SCHEMA ${settings.schema}`)
+      assert.deepInclude(yield* refused, {
+        ...lacking,
+        details: `its schema ${settings.schema} has no tables of Daybook`
+      })
+      const tables = query(address, `SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace('${settings.schema}')`)
+      assert.deepStrictEqual(yield* tables, [])
+      yield* Effect.scoped(node({ ...settings, make: true }))
+      yield* node(settings)
     })
   )
 })

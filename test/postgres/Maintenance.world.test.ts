@@ -6,12 +6,16 @@ import { describe } from "vitest"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Doctor from "../../packages/log/src/maintenance/Doctor.ts"
 import * as Rebuild from "../../packages/log/src/maintenance/Rebuild.ts"
+import * as Stats from "../../packages/log/src/maintenance/Stats.ts"
+import * as Space from "../../packages/log/src/retention/Space.ts"
 import { immediately } from "../../packages/log/src/storage/Transaction.ts"
+import * as Postgres from "../../packages/postgres/src/Postgres.ts"
 import { rebuilding } from "../projection/contract/Rebuilding.ts"
+import { measuring } from "../storage/contract/Measuring.ts"
 import { verification } from "../storage/contract/Verification.ts"
 import { begin, renamed, session } from "../support/Logs.ts"
 import { lacks } from "../support/Parts.ts"
-import { postgresLog } from "../support/Postgres.ts"
+import { freshSchema, postgresLog, postgresLogAt } from "../support/Postgres.ts"
 
 const findings = Effect.map(Stream.runCollect(Doctor.verify), Chunk.toReadonlyArray)
 
@@ -34,6 +38,37 @@ const damages = [
 describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
   verification(postgresLog)
   rebuilding(postgresLog)
+  measuring(
+    Effect.map(freshSchema, (settings) => ({
+      log: postgresLogAt(settings),
+      stats: (options) => Effect.provide(Stats.serverStats(options), Postgres.layerConnections(settings))
+    }))
+  )
+
+  it.scopedLive("PG-45, PG-46: what is counted as in use is the size of the tables after VACUUM FULL", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* begin(session(), 1)
+      // Payloads of 50 to 5000 bytes, some of them compressed or kept apart, and blocks as a prune makes them.
+      yield* sql`INSERT INTO event (position, session, seq, type, created, checksum, data)
+        SELECT e.position + n, e.session, 1 + n, e.type, e.created, 0, json_build_object('title',
+          (SELECT string_agg(md5((n * 1000 + i)::text), '') FROM generate_series(0, CASE n % 40 WHEN 0 THEN 150 ELSE n % 9 END) i))
+        FROM generate_series(1, 20000) n CROSS JOIN event e WHERE e.seq = 1`
+      yield* sql`DELETE FROM event WHERE seq > 1 AND seq < 14000`
+      yield* sql`INSERT INTO content (session, first, last, packed)
+        SELECT 1, 50 * n, 50 * n + 49, decode(string_agg(md5((n * 1000 + i)::text), ''), 'hex')
+        FROM generate_series(1, 280) n CROSS JOIN generate_series(1, 100) i GROUP BY n`
+      const before = yield* Stats.serverStats({})
+      const used = yield* Space.usedBytes(sql)
+      assert.strictEqual(before.freeBytes, before.fileBytes - used)
+      assert.strictEqual(before.fileBytes, yield* Space.sizeOf(sql))
+      // Of the other tables nothing is known: their rows stay.
+      yield* Effect.forEach(["event", "content"], (table) => sql.unsafe(`VACUUM (FULL) ${table}`))
+      const after = yield* Space.sizeOf(sql)
+      assert.isBelow(after, before.fileBytes * 0.7)
+      assert.isBelow(Math.abs(used - after) / after, 0.15, `${used} in use, ${after} after VACUUM FULL`)
+    }).pipe(Effect.provide(Layer.fresh(postgresLog)))
+  )
 
   for (const [name, statement, what] of damages) {
     it.effect(`PG-40: ${name} is found`, () =>

@@ -1,13 +1,14 @@
 /** What a refused append does to those that wait with it: nothing. */
 import { assert, it } from "@effect/vitest"
-import { Effect, Exit } from "effect"
+import { Effect, Exit, Layer } from "effect"
 import { describe } from "vitest"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
+import { projectorContract } from "../log/contract/Projectors.ts"
 import { admitted, begin, message, readAll, renamed, session } from "../support/Logs.ts"
 import { lacks } from "../support/Parts.ts"
-import { postgresLog } from "../support/Postgres.ts"
+import { freshSchema, postgresLog, postgresLogAt } from "../support/Postgres.ts"
 
 /** Refuses with what it finds in the transaction: the title that the append's own event set. */
 const notTitled = (title: string) =>
@@ -19,6 +20,10 @@ const notTitled = (title: string) =>
 const orphan = () => draft("session.next.text.ended", { assistantMessageID: message(), textID: "t", text: "x" })
 
 describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
+  projectorContract((options) =>
+    Layer.unwrapScoped(Effect.map(freshSchema, (settings) => postgresLogAt(settings, options)))
+  )
+
   it.layer(postgresLog)("refusals", (it) => {
     it.effect(
       "PG-5, LG-21: of appends that wait together each refused one fails alone, and the others are stored",

@@ -22,6 +22,7 @@ import { policies } from "../retention/contract/Policy.ts"
 import { pruning } from "../retention/contract/Prune.ts"
 import { readers } from "../retention/contract/Readers.ts"
 import { rebuildingPruned } from "../retention/contract/Rebuild.ts"
+import { fittingSize } from "../retention/contract/Size.ts"
 import { lacks } from "../support/Parts.ts"
 import { freshSchema, postgresLog } from "../support/Postgres.ts"
 import { readAll, renamed, session } from "../support/Logs.ts"
@@ -67,6 +68,7 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
     archives,
     branches,
     claims,
+    fittingSize,
     planning,
     policies,
     pruning,

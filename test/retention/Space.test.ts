@@ -1,9 +1,9 @@
-/** After a prune the file shrinks, in small steps. Spec: specs/log.md. */
+/** After a prune the file shrinks, in small steps, and the contract `Size.ts`. Spec: specs/log.md. */
 import { statSync } from "node:fs"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { atOnce } from "../../packages/log/src/retention/Pace.ts"
 import * as Retention from "../../packages/log/src/retention/Retention.ts"
@@ -12,6 +12,7 @@ import * as Database from "../../packages/log/src/storage/Database.ts"
 import { logAt, temporaryDatabase } from "../support/Database.ts"
 import { renamed, session } from "../support/Logs.ts"
 import { begun } from "../support/Pruning.ts"
+import { fittingSize } from "./contract/Size.ts"
 
 const holders = () => Effect.succeed([])
 
@@ -87,22 +88,4 @@ it.scoped("RT-33: a database that cannot give pages back keeps them free, and th
   })
 )
 
-it.scoped("RT-32: with a size, pruning ends as soon as the file fits; the sessions used last keep their events", () =>
-  Effect.gen(function* () {
-    const filename = yield* temporaryDatabase
-    yield* Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      for (const name of ["a", "b", "c", "d"]) yield* begun(session(name), 40, 200)
-      const used = Space.usedBytes(yield* Space.measure(sql))
-      const wanted = Math.round(used * 0.8)
-      const outcome = yield* Retention.run({ maxSize: wanted, holders }, { pace: atOnce })
-      assert.isAtMost(outcome.after, wanted)
-      assert.isAbove(outcome.sessions, 0)
-      assert.isBelow(outcome.sessions, 4)
-      const again = yield* Retention.run({ maxSize: wanted, holders }, { pace: atOnce })
-      assert.deepInclude(again, { sessions: 0, before: again.after })
-      const last = yield* (yield* EventLog).read({ sessionID: session("d"), limit: 1 })
-      assert.strictEqual(last.events[0]?.seq, 0)
-    }).pipe(Effect.provide(logAt(filename)))
-  })
-)
+fittingSize(Layer.unwrapScoped(Effect.map(temporaryDatabase, logAt)))

@@ -69,8 +69,6 @@ export interface Runtimes {
   readonly leave?: typeof leaveFile
   /** Replaces the owners in a database that no process has open. Default: in a file. */
   readonly give?: typeof giveFileTo
-  /** What the runtime does not take there: tests that use it are not registered. */
-  readonly lacks?: ReadonlyArray<"projectors" | "retention">
 }
 
 /** Copies a file as the death of its process leaves it. */

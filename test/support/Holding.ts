@@ -23,10 +23,10 @@ const locked = () =>
 const makeLock = Effect.map(Deferred.make<void>(), (reached) => {
   let isOpen = false
   return {
+    /** Whether it is still closed. */
     meet: () => {
-      if (isOpen) return
-      Deferred.unsafeDone(reached, Effect.void)
-      throw locked()
+      if (!isOpen) Deferred.unsafeDone(reached, Effect.void)
+      return !isOpen
     },
     reached: Deferred.await(reached),
     open: Effect.sync(() => void (isOpen = true))
@@ -38,10 +38,7 @@ export const holdingAt = (isHeld: (event: SessionEvent) => boolean) =>
   Effect.map(makeLock, ({ meet, open, reached }) => {
     const projector: Projector = {
       name: "holding",
-      project: (_, events) => {
-        if (events.some(isHeld)) meet()
-        return undefined
-      }
+      project: (events) => Effect.suspend(() => (events.some(isHeld) && meet() ? locked() : Effect.void))
     }
     return { projector, reached, open }
   })
@@ -50,7 +47,7 @@ export const holdingAt = (isHeld: (event: SessionEvent) => boolean) =>
 export const heldAppend = Effect.fnUntraced(function* (id: SessionID, drafts: NonEmptyReadonlyArray<Draft>) {
   const [log, { meet, open, reached }] = [yield* EventLog, yield* makeLock]
   const commit = SqlHook.check(() => {
-    meet()
+    if (meet()) throw locked()
     return undefined
   })
   const appending = yield* Effect.fork(log.append(id, drafts, { commit }))

@@ -10,6 +10,7 @@ import { SqlClient } from "@effect/sql"
 import { Chunk, Duration, Effect, Layer, Redacted, TestClock } from "effect"
 import * as Pg from "pg"
 import * as Identifiers from "../../packages/log/src/domain/Identifiers.ts"
+import type { Options } from "../../packages/log/src/log/SqlEventLog.ts"
 import * as Postgres from "../../packages/postgres/src/Postgres.ts"
 import { type Server, start } from "./PostgresServer.ts"
 
@@ -144,13 +145,13 @@ export const warm = Layer.effectDiscard(
 )
 
 /** The event log in a schema, with its connections and identifiers. Two layers are two nodes. */
-export const postgresLogAt = (config: Postgres.Settings) =>
-  Postgres.layerLog.pipe(
+export const postgresLogAt = (config: Postgres.Settings, options: Options = {}) =>
+  Postgres.layerLog(options).pipe(
     Layer.provideMerge(Layer.mergeAll(Layer.provideMerge(warm, Postgres.layerConnections(config)), Identifiers.layer))
   )
 
 /** The event log in a new schema, and a clock for it. */
 export const postgresLog = Layer.merge(
-  Layer.unwrapScoped(Effect.map(freshSchema, postgresLogAt)),
+  Layer.unwrapScoped(Effect.map(freshSchema, (settings) => postgresLogAt(settings))),
   Layer.scopedDiscard(withSettlingClock)
 )

@@ -258,7 +258,7 @@ export interface Machine {
   /** The open live shells of the server's machine. `follow` with the types of `shellTypes` watches them. */
   readonly shells: Effect.Effect<ReadonlyArray<OpenShell>, NotServed | ShellsUnavailable | ConnectionError>
   /** The nodes of the server's database, and the sessions that wait for another one. */
-  readonly nodes: Effect.Effect<NodesReport, NotServed | LogUnavailable | ConnectionError>
+  readonly nodes: Effect.Effect<NodesReport, LogUnavailable | ConnectionError>
 }
 
 /** The questions over a connection. */

@@ -17,10 +17,11 @@ import { EventLog, type LiveRelay, type OpenText } from "@daybook/log/log/EventL
 import { Inbox } from "@daybook/log/store/Inbox"
 import { hasWorkspace, NodeStore } from "@daybook/log/store/NodeStore"
 import { SessionStore } from "@daybook/log/store/SessionStore"
+import * as Metrics from "@daybook/log/support/Metrics"
 import * as Entity from "@effect/cluster/Entity"
 import * as EntityId from "@effect/cluster/EntityId"
 import * as Sharding from "@effect/cluster/Sharding"
-import { Context, Effect, ExecutionStrategy, Exit, Layer, Schedule, Schema, Scope, Stream } from "effect"
+import { Context, Effect, ExecutionStrategy, Exit, Layer, Metric, Schedule, Schema, Scope, Stream } from "effect"
 import * as Engine from "./Engine.ts"
 
 export type { Settings } from "./Engine.ts"
@@ -57,6 +58,25 @@ export const turn = (ids: ReadonlyArray<SessionID>, after: SessionID | undefined
 
 /** How often a node says that it lives. */
 const saysEvery = "2 seconds"
+
+/** Maximum number of sessions that a node names as running there. */
+const mostSaid = 50
+
+/** What a node says of itself: the metrics of its process. */
+const figures = Effect.gen(function* () {
+  const [given, taken] = [
+    yield* Metric.value(Metrics.handOvers("given")),
+    yield* Metric.value(Metrics.handOvers("taken"))
+  ]
+  const moved = (yield* Metric.value(Metrics.handOverAt)).value
+  return {
+    lagMs: Math.round((yield* Metric.value(Metrics.loopLagAt("0.99"))).value),
+    unindexed: (yield* Metric.value(Metrics.searchLag)).value,
+    handedOver: given.count,
+    takenUp: taken.count,
+    ...(moved === 0 ? {} : { movedAt: moved })
+  }
+})
 
 /** Sessions that are settled at a time: it can take a lease's time to find out whether an owner is alive. */
 const settledAtOnce = 16
@@ -110,15 +130,20 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
   const scope = yield* Effect.scope
   const fork = Effect.forkIn(scope)
   const engine = yield* Scope.fork(scope, ExecutionStrategy.sequential)
+  const takesUp = yield* Effect.makeLatch()
   // Only the engine uses this clock: the work of a session does not inherit the clock of the fiber that wakes it (EX-11).
   const built = yield* Effect.withClock(
-    Layer.buildWithScope(Layer.provideMerge(entity, Engine.layer(settings)), engine),
+    Layer.buildWithScope(Layer.provideMerge(entity, Engine.layer(settings, takesUp.await)), engine),
     Engine.eager(yield* Effect.clock)
   )
   const sharding = Context.get(built, Sharding.Sharding)
   const remote = yield* Effect.provide(Engine.Session.client, built)
   let leaving = false
-  const say = Effect.flatMap(local.active, ({ length }) => nodes.renew({ address, running: length, leaving }))
+  const say = Effect.gen(function* () {
+    const active = yield* local.active
+    const sessions = active.slice(0, mostSaid)
+    yield* nodes.renew({ address, leaving, running: active.length, sessions, ...(yield* figures) })
+  })
   const begin = Effect.mapError(nodes.begin(address, Object.keys(workspaces)), Engine.failed(settings))
   yield* Effect.acquireRelease(begin, () => Effect.ignoreLogged(nodes.end(address)))
   yield* fork(Effect.repeat(Effect.ignoreLogged(say), Schedule.spaced(saysEvery)))
@@ -134,13 +159,13 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
   const isOwn = (session: Session) =>
     (leaving && Workspaces.isHere(workspaces, session.location)) || isHere(idOf(session))
 
-  /** Does it where the session runs. */
+  /** Does it where the session runs. A node that is asked for a session can take up work. */
   const placed = <A, E, R, E2, R2>(
     sessionID: SessionID,
     here: Effect.Effect<A, E, R>,
     elsewhere: (id: string, session: Session) => Effect.Effect<A, E2, R2>
   ) =>
-    Effect.flatMap(store.get(sessionID), (session): Effect.Effect<A, E | E2, R | R2> =>
+    Effect.flatMap(Effect.zipRight(takesUp.open, store.get(sessionID)), (session): Effect.Effect<A, E | E2, R | R2> =>
       isOwn(session) ? here : elsewhere(idOf(session), session)
     )
 
@@ -208,7 +233,11 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
         // A node that leaves cuts the message off, and works on.
         Effect.zipRight(settled(sessionID))
       ),
-    takeUp: (goOn) => local.takeUp((sessionID) => lost(placed(sessionID, goOn(sessionID), () => Effect.void))),
+    takeUp: (goOn) =>
+      Effect.zipRight(
+        takesUp.open,
+        local.takeUp((sessionID) => lost(placed(sessionID, goOn(sessionID), () => Effect.void)))
+      ),
     leave: (atMost) =>
       Effect.suspend(() => {
         leaving = true

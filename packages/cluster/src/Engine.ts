@@ -22,7 +22,19 @@ import * as SqlRunnerStorage from "@effect/cluster/SqlRunnerStorage"
 import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import * as Rpc from "@effect/rpc/Rpc"
 import * as RpcSerialization from "@effect/rpc/RpcSerialization"
-import { type Clock, Deferred, Duration, Effect, Equal, FiberId, Layer, Option, Predicate, Schedule } from "effect"
+import {
+  type Clock,
+  type Context,
+  Deferred,
+  Duration,
+  Effect,
+  Equal,
+  FiberId,
+  Layer,
+  Option,
+  Predicate,
+  Schedule
+} from "effect"
 
 /** A node of the cluster. */
 export interface Settings {
@@ -72,7 +84,8 @@ const timings: Partial<ShardingConfig.ShardingConfig["Type"]> = {
   shardLockExpiration: Duration.seconds(6),
   refreshAssignmentsInterval: Duration.millis(250),
   runnerHealthCheckInterval: Duration.seconds(2),
-  entityMessagePollInterval: Duration.seconds(2),
+  // No message is stored, so nothing is polled: this is how often the engine looks again for shards that it gave up.
+  entityMessagePollInterval: Duration.millis(250),
   entityTerminationTimeout: Duration.seconds(2)
 }
 
@@ -123,14 +136,52 @@ export const releasing = <E>(release: (shards: ReadonlyArray<string>) => Effect.
     })
 }
 
+type Locks = Pick<Context.Tag.Service<typeof RunnerStorage.RunnerStorage>, "acquire" | "refresh">
+
+/**
+ * A refresh names the shards that the engine held when the refresh began, and the engine gives up each shard that its answer
+ * lacks. Here the answer also has the shards that the node acquired since then; otherwise the engine would give those up.
+ */
+export const remembering = (locks: Locks) => {
+  /** The acquired shards that no refresh has named. */
+  const unnamed = new Map<string, ShardId.ShardId>()
+  const acquire: Locks["acquire"] = (node, shards) =>
+    Effect.tap(locks.acquire(node, shards), (acquired) =>
+      Effect.sync(() => {
+        for (const shard of acquired) unnamed.set(shard.toString(), shard)
+      })
+    )
+  const refresh: Locks["refresh"] = (node, shards) =>
+    Effect.suspend(() => {
+      const named = [...shards]
+      for (const shard of named) unnamed.delete(shard.toString())
+      return Effect.map(locks.refresh(node, named), (held) => [...held, ...unnamed.values()])
+    })
+  return { acquire, refresh, forget: (shard: ShardId.ShardId) => unnamed.delete(shard.toString()) }
+}
+
+/** How long a node that does not take up work waits before it takes shards. */
+const longestStart = "2 seconds"
+
+/** Registers a node: from then on others leave shards to it. */
+export const onceTakenUp =
+  (takesUp: Effect.Effect<void>) =>
+  <A, E>(register: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    Effect.zipRight(Effect.timeoutOption(takesUp, longestStart), register)
+
 /** Until the other nodes have looked who is there. */
 const forgotten = "1 second"
 
 /**
- * The nodes in PostgreSQL. A node gives up its locks before the others see that it left, so that they take them at once.
- * Others know an address by its first workspaces: one that comes back with other ones is forgotten first.
+ * The nodes in PostgreSQL. A node takes shards only once it takes up work: meanwhile sessions would wait for it. It gives
+ * up its locks before the others see that it left, so that they take them at once. Others know an address by its first
+ * workspaces: one that comes back with other ones is forgotten first.
  */
-const runnerStorage = (address: RunnerAddress.RunnerAddress, groups: ReadonlyArray<string>) =>
+const runnerStorage = (
+  address: RunnerAddress.RunnerAddress,
+  groups: ReadonlyArray<string>,
+  takesUp: Effect.Effect<void>
+) =>
   Layer.effect(
     RunnerStorage.RunnerStorage,
     Effect.gen(function* () {
@@ -145,12 +196,16 @@ const runnerStorage = (address: RunnerAddress.RunnerAddress, groups: ReadonlyArr
       }
       // They use one connection, which takes one statement at a time.
       const one = Effect.unsafeMakeSemaphore(1).withPermits(1)
+      const locks = remembering({
+        acquire: (node, shards) => one(storage.acquire(node, shards)),
+        refresh: (node, shards) => one(storage.refresh(node, shards))
+      })
       const releaseAll: typeof storage.releaseAll = (node) => one(storage.releaseAll(node))
       return RunnerStorage.RunnerStorage.of({
         ...storage,
-        acquire: (node, shards) => one(storage.acquire(node, shards)),
-        refresh: (node, shards) => one(storage.refresh(node, shards)),
-        release: (_, shard) => release(shard),
+        ...locks,
+        register: (runner, healthy) => onceTakenUp(takesUp)(storage.register(runner, healthy)),
+        release: (_, shard) => Effect.tap(release(shard), () => Effect.sync(() => locks.forget(shard))),
         releaseAll,
         unregister: (node) => Effect.zipRight(Effect.ignore(releaseAll(node)), storage.unregister(node))
       })
@@ -180,8 +235,8 @@ export const failed =
     }
   }
 
-/** The node's part of the engine: it listens, and holds shards until its scope closes. */
-export const layer = (settings: Settings) => {
+/** The node's part of the engine: it listens, and holds shards from `takesUp` until its scope closes. */
+export const layer = (settings: Settings, takesUp: Effect.Effect<void>) => {
   const { host, port, sharding, workspaces = {} } = settings
   const address = RunnerAddress.make(host, port)
   // Sorted, as the engine stores them.
@@ -198,7 +253,7 @@ export const layer = (settings: Settings) => {
     Layer.provide(NodeClusterSocket.layerSocketServer),
     Layer.provide(health),
     Layer.provide(NodeClusterSocket.layerClientProtocol),
-    Layer.provide([MessageStorage.layerNoop, runnerStorage(address, groups), RpcSerialization.layerMsgPack]),
+    Layer.provide([MessageStorage.layerNoop, runnerStorage(address, groups, takesUp), RpcSerialization.layerMsgPack]),
     Layer.provide(config),
     Layer.mapError(failed(settings))
   )

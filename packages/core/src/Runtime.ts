@@ -278,22 +278,14 @@ const forgetRemoved = Layer.scopedDiscard(
   }).pipe(Effect.catchAllCause((cause) => Effect.logWarning("outputs of removed sessions could not be removed", cause)))
 )
 
-/** Refuses options that the place of the log does not know. */
-const known = ({ database, projectors, retention }: AnyOptions): Layer.Layer<never, Database.DatabaseError> => {
-  const asked = { projectors: projectors !== undefined, "retention.maxSize": retention?.maxSize !== undefined }
-  const missing = database?.lacks.find((name) => asked[name])
-  if (database === undefined || missing === undefined) return Layer.empty
-  const details = `the option \`${missing}\` is not supported on this database yet: leave it out, or use a file`
-  return Layer.fail(new Database.DatabaseError({ filename: database.name, reason: "not-supported", details }))
-}
-
 /** The connections of the runtime, and the log with its stores over them. */
 const places = (options: AnyOptions) => {
-  if (options.database !== undefined) return { connections: options.database.layer, store: options.database.layer }
-  return {
-    connections: Database.layer({ filename: options.filename }),
-    store: Store.layerSql({ projectors: options.projectors ?? [] })
+  const { database, projectors = [] } = options
+  if (database !== undefined) {
+    const whole = database.layer({ projectors })
+    return { connections: whole, store: whole }
   }
+  return { connections: Database.layer({ filename: options.filename }), store: Store.layerSql({ projectors }) }
 }
 
 /**
@@ -318,7 +310,7 @@ export const layer = <Extra = never>(
   ModelResolver
 > => {
   const { connections, store } = places(options)
-  const storage = Layer.mergeAll(connections, known(options), Identifiers.layer, agents(options), NodeContext.layer)
+  const storage = Layer.mergeAll(connections, Identifiers.layer, agents(options), NodeContext.layer)
   // Shared values: a layer used by reference is built once.
   const extensions = Layer.provide(options.extensions ?? none<Extra>(), [HostTools.layer, sandbox(options)])
   const taken = snapshots(options)

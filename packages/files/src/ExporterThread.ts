@@ -24,6 +24,7 @@ import {
   Stream
 } from "effect"
 import { EventLog } from "@daybook/log/log/EventLog"
+import { messageOf } from "@daybook/log/support/SystemError"
 import { Exporter, type ExporterOptions } from "./Exporter.ts"
 import { ExportThreadEnded, type Finding } from "./layout/Errors.ts"
 import * as Requests from "./ExporterRequests.ts"
@@ -46,12 +47,10 @@ export interface Thread {
   readonly hasEnded: Effect.Effect<boolean>
 }
 
-const reasonOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
-
 const isBroken = (error: unknown): error is Broken =>
   error instanceof Error && "_tag" in error && (error._tag === "WorkerError" || error._tag === "ParseError")
 
-const brokenOff = (error: unknown) => new ExportThreadEnded({ details: reasonOf(error) })
+const brokenOff = (error: unknown) => new ExportThreadEnded({ details: messageOf(error) })
 
 /** Starts the thread; closing the scope ends it. */
 export const start = Effect.fnUntraced(function* (
@@ -61,7 +60,7 @@ export const start = Effect.fnUntraced(function* (
   const watched = () => {
     const thread = spawn()
     let details: string | undefined
-    thread.once("error", (cause) => (details = reasonOf(cause)))
+    thread.once("error", (cause) => (details = messageOf(cause)))
     // Only now its locks are free.
     thread.once("exit", (code) => {
       Deferred.unsafeDone(end, Exit.fail(new ExportThreadEnded({ details: details ?? `it exited with ${code}` })))

@@ -44,9 +44,7 @@ export type Services =
 export interface Elsewhere {
   /** For messages. */
   readonly name: string
-  readonly layer: Layer.Layer<Services, Database.DatabaseError | LogUnavailable>
-  /** What the runtime must not be asked for there. */
-  readonly lacks: ReadonlyArray<"projectors" | "retention.maxSize">
+  readonly layer: (options?: SqlEventLog.Options) => Layer.Layer<Services, Database.DatabaseError | LogUnavailable>
 }
 
 /** `EventLog` and these services over the database in the context. */

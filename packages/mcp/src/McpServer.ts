@@ -12,7 +12,7 @@ export class ServerFault extends Schema.TaggedError<ServerFault>("@daybook/mcp/S
    * `lost`: the transport broke, and the server is connected again. `forgotten`: the server no longer knows the session,
    * and did not run the request. `unavailable`: it is not connected. Absent: it answered with an error.
    */
-  reason: Schema.optionalWith(Schema.Literal("lost", "forgotten", "unavailable"), { exact: true })
+  reason: optional(Schema.Literal("lost", "forgotten", "unavailable"))
 }) {}
 
 /** Replaces the schema's message, which would show the value: it may be a secret. */

@@ -9,6 +9,7 @@ import * as path from "node:path"
 import { Effect, Either, type Scope } from "effect"
 import { notCounting, projectAt, ProjectTrust } from "@daybook/core/trust/ProjectTrust"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
+import { codeOf } from "@daybook/log/support/SystemError"
 import { isStdio, type McpServer, ServerFault, type StdioServer } from "./McpServer.ts"
 
 /** Folder and `PATH` of servers without `cwd`, and what is kept of all servers. */
@@ -27,9 +28,6 @@ export type Start = (server: McpServer) => Effect.Effect<McpServer, ServerFault>
 /** Package managers search for a project in parent folders; this file ends the search. */
 const marker = "package.json"
 const markerText = `{"name":"daybook-servers","private":true}\n`
-
-const codeOf = (cause: unknown): string =>
-  cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : String(cause)
 
 const unusable = (folder: string, why: string) =>
   new ServerFault({
@@ -68,7 +66,7 @@ const ownFolder = (folder: string): Effect.Effect<Either.Either<string, ServerFa
     try {
       return Either.mapLeft(await prepare(folder), (why) => unusable(folder, why))
     } catch (cause) {
-      return Either.left(unusable(folder, codeOf(cause)))
+      return Either.left(unusable(folder, codeOf(cause, String(cause))))
     }
   })
 
@@ -76,7 +74,7 @@ const temporaryFolder: Effect.Effect<Either.Either<string, ServerFault>, never, 
   Effect.promise(() =>
     fs.mkdtemp(path.join(tmpdir(), "daybook-mcp-")).then(
       (folder) => Either.right(folder),
-      (cause: unknown) => Either.left(unusable(tmpdir(), codeOf(cause)))
+      (cause: unknown) => Either.left(unusable(tmpdir(), codeOf(cause, String(cause))))
     )
   ),
   (made) =>
@@ -104,7 +102,9 @@ export const makeStart = Effect.fnUntraced(function* (
     const real = yield* Effect.tryPromise({
       try: () => fs.realpath(cwd),
       catch: (cause) =>
-        new ServerFault({ details: `its folder ${JSON.stringify(cwd)} cannot be used (${codeOf(cause)})` })
+        new ServerFault({
+          details: `its folder ${JSON.stringify(cwd)} cannot be used (${codeOf(cause, String(cause))})`
+        })
     })
     const project = yield* projectAt(trust, real)
     const undecided = project.standing.decided

@@ -4,6 +4,7 @@
  * request does not affect the others. The queue is the log's `Writer.ts`. Spec: PG-3..PG-8 in specs/postgres.md, LG-1..LG-6,
  * LG-21, LG-22 in specs/log.md.
  */
+import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import type { EventID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
@@ -15,14 +16,20 @@ import { incarnationOf } from "@daybook/log/log/Heads"
 import * as SqlHook from "@daybook/log/log/SqlHook"
 import { reasonOf } from "@daybook/log/storage/Transaction"
 import { numbered } from "@daybook/log/storage/Dialect"
-import { Array as Arr, Clock, Effect, Exit, Schedule } from "effect"
-import { type Answer, type Line, patience, pauses, type Sent } from "./Connections.ts"
+import { Array as Arr, Cause, Clock, Effect, Exit, Option, Schedule } from "effect"
+import { type Answer, connectionOf, type Line, patience, pauses, type Sent } from "./Connections.ts"
 import * as Events from "./Events.ts"
 import { type HeadRow, type Numbers } from "./Events.ts"
 import { writes } from "./Tables.ts"
 
+/** What runs beside the log's own statements, and the client whose statements it writes. */
+export interface Projecting {
+  readonly projectors: ReadonlyArray<LogAppends.Projector>
+  readonly sql: SqlClient.SqlClient
+}
+
 /** Where appends are written. */
-export interface Target {
+export interface Target extends Projecting {
   readonly line: Line
   readonly idAt: (created: number, position: number) => EventID
   readonly types: Events.Types
@@ -31,6 +38,7 @@ export interface Target {
   readonly nextNumber: () => number
   /** The statement that tells the other nodes. */
   readonly notice: (position: number, sessions: ReadonlyArray<SessionID>) => Sent
+  readonly memory: ReturnType<typeof makeMemory>
 }
 
 /** What a transaction knows, and goes back to when a part of it is undone. */
@@ -45,6 +53,44 @@ interface Transaction {
   readonly sessions: Set<SessionID>
 }
 
+/** Heads that are remembered: of the sessions that appended last. */
+const mostHeads = 2_000
+
+/** What this node's last commits left. While no other node appends, a transaction supposes it, and writes before it has read. */
+export const makeMemory = () => {
+  const heads = new Map<string, HeadRow>()
+  let last: Numbers = { position: -1, session: -1 }
+  let isAlone = false
+  return {
+    /** What a transaction on these sessions reads if no other node has appended. */
+    suppose: (sessionIDs: ReadonlyArray<SessionID>): State | undefined => {
+      const own = Arr.filterMap(sessionIDs, (id) => Option.fromNullable(heads.get(id)))
+      if (!isAlone || own.length < sessionIDs.length) return undefined
+      return { numbers: last, heads: new Map(own.map((head) => [head.session_id, head])) }
+    },
+    /** A transaction has read these numbers. */
+    read: (numbers: Numbers): void => {
+      isAlone = numbers.position === last.position && numbers.session === last.session
+    },
+    /** A transaction has committed this. */
+    keep: (state: State): void => {
+      last = state.numbers
+      for (const [id, head] of state.heads) {
+        heads.delete(id)
+        heads.set(id, head)
+      }
+      for (const id of heads.keys()) {
+        if (heads.size <= mostHeads) break
+        heads.delete(id)
+      }
+    },
+    forget: (): void => {
+      isAlone = false
+      heads.clear()
+    }
+  }
+}
+
 const rollBack = async ({ line }: Target): Promise<void> => {
   try {
     await line.send([{ text: "ROLLBACK" }])
@@ -53,18 +99,20 @@ const rollBack = async ({ line }: Target): Promise<void> => {
   }
 }
 
+const sessionsOf = (requests: Requests) => Arr.dedupe(requests.map(({ sessionID }) => sessionID))
+
+const opening = (sessionIDs: ReadonlyArray<string>): ReadonlyArray<Sent> => [
+  { text: "BEGIN" },
+  Events.lock,
+  Events.selectHeads(sessionIDs)
+]
+
 /** Begins a transaction: from now on no other node appends. */
-const begin = async ({ line, types }: Target, requests: Requests): Promise<Transaction> => {
-  types.begin()
-  const [, numbers, heads] = await line.send([
-    { text: "BEGIN" },
-    Events.lock,
-    Events.selectHeads(Arr.dedupe(requests.map(({ sessionID }) => sessionID)))
-  ])
-  return {
-    state: { numbers: Events.numbersOf(numbers), heads: Events.headsOf(heads) },
-    sessions: new Set()
-  }
+const begin = async ({ line, memory }: Target, requests: Requests): Promise<Transaction> => {
+  const [, numbers, heads] = await line.send(opening(sessionsOf(requests)))
+  const state = { numbers: Events.numbersOf(numbers), heads: Events.headsOf(heads) }
+  memory.read(state.numbers)
+  return { state, sessions: new Set() }
 }
 
 /** The events of all requests at their places, in memory. Requests that contradict their head are answered. */
@@ -120,44 +168,75 @@ const hooksOf = (requests: Requests, answers: ReadonlyArray<Result>) =>
     return [{ sent, check }]
   })
 
-/** Sends the statements, and lets each check its answer. The first failure or refusal is thrown. */
-const sendAll = async (
-  { line }: Target,
-  all: ReadonlyArray<{ readonly sent: Sent; readonly check?: (answer: Answer) => void }>
-): Promise<void> => {
-  const answers = await line.send(all.map(({ sent }) => sent))
-  for (const [index, { check }] of all.entries()) {
-    const answer = answers[index]
-    if (answer !== undefined) check?.(answer)
-  }
+/** A statement, and what checks its answer: it throws what refuses a request. */
+interface Checked {
+  readonly sent: Sent
+  readonly check?: (answer: Answer) => void
 }
 
-/**
- * Writes all requests, in order, then checks hooks. A request with a stale `expectedSeq` or a stale owner gets its error
- * and writes nothing. Throws what refuses any of the others, and what fails.
- */
-const writeAll = async (target: Target, transaction: Transaction, requests: Requests) => {
-  const placed = place(target, transaction.state, requests)
-  const { answers, events, heads, moved, numbers, rows } = placed
-  if (!Arr.isNonEmptyReadonlyArray(events)) return answers
+/** The statements that write placed events and their rows, and ask the hooks. Without events there are none. */
+const writesOf = (
+  { types }: Target,
+  before: Numbers,
+  requests: Requests,
+  { answers, events, heads, moved, numbers, rows }: Placed
+): ReadonlyArray<Checked> => {
+  if (!Arr.isNonEmptyReadonlyArray(events)) return []
   const [{ sessionID }] = events
-  const changes = LogAppends.changesOf(events)
-  const projections = writes(changes, keysOf(heads)).map(({ refusalOf, ...sent }) => ({
+  const projections = writes(LogAppends.changesOf(events), keysOf(heads)).map(({ refusalOf, ...sent }) => ({
     sent,
     check: (answer: Answer) => {
       const refusal = refusalOf(answer)
       if (refusal !== undefined) throw LogAppends.refused(sessionID, refusal)
     }
   }))
-  await target.types.learn(target.line, rows)
-  await sendAll(target, [
-    { sent: Events.insert(target.types, { numbers, heads: [...moved.values()], rows }) },
-    ...projections,
-    ...hooksOf(requests, answers)
-  ])
+  const insert = Events.insert(types, { before, numbers, heads: [...moved.values()], rows })
+  const inserted = ({ changed }: Answer) => {
+    if (changed !== rows.length) throw new Error("the last position is another than the one that was read or supposed")
+  }
+  return [{ sent: insert, check: inserted }, ...projections, ...hooksOf(requests, answers)]
+}
+
+const checkAll = (all: ReadonlyArray<Checked>, answers: ReadonlyArray<Answer>): void => {
+  for (const [index, { check }] of all.entries()) {
+    const answer = answers[index]
+    if (answer !== undefined) check?.(answer)
+  }
+}
+
+/** Runs the projectors in order, on the connection of the transaction. Throws what the first failure says. */
+const runProjectors = async ({ line, projectors, sql }: Target, events: ReadonlyArray<SessionEvent>): Promise<void> => {
+  for (const projector of projectors) {
+    const exit = await Effect.runPromiseExit(LogAppends.projecting(projector, sql, connectionOf(line), events))
+    if (Exit.isFailure(exit)) throw Cause.squash(exit.cause)
+  }
+}
+
+/** Checks the answers of the statements that wrote placed events, and runs the projectors. */
+const complete = async (
+  target: Target,
+  transaction: Transaction,
+  { events, heads, numbers }: Placed,
+  all: ReadonlyArray<Checked>,
+  answers: ReadonlyArray<Answer>
+): Promise<void> => {
+  checkAll(all, answers)
+  await runProjectors(target, events)
   transaction.state = { numbers, heads }
-  for (const event of events) transaction.sessions.add(event.sessionID)
-  return answers
+  for (const { sessionID } of events) transaction.sessions.add(sessionID)
+}
+
+/**
+ * Writes all requests, in order, checks hooks, then runs projectors. A request with a stale `expectedSeq` or a stale owner
+ * gets its error and writes nothing. Throws what refuses any of the others, and what fails.
+ */
+const writeAll = async (target: Target, transaction: Transaction, requests: Requests) => {
+  const placed = place(target, transaction.state, requests)
+  await target.types.learn(target.line, placed.rows)
+  const all = writesOf(target, transaction.state.numbers, requests, placed)
+  if (all.length === 0) return placed.answers
+  await complete(target, transaction, placed, all, await target.line.send(all.map(({ sent }) => sent)))
+  return placed.answers
 }
 
 /** Runs work in a savepoint. What it throws undoes only its own writes. */
@@ -205,6 +284,12 @@ const writeSplit = async (target: Target, transaction: Transaction, requests: Re
   return requests.map((request) => found.get(request) ?? unanswered)
 }
 
+const isAway = (error: SqlError.SqlError): boolean => reasonOf(error) === "away"
+
+/** Whether the failure may pass: a deadlock, a restart of the server. */
+const isPassing = (error: unknown): error is SqlError.SqlError =>
+  error instanceof SqlError.SqlError && ["away", "busy"].includes(reasonOf(error))
+
 /** The connection broke during a commit, so nobody knows whether it took place. */
 class Doubt {
   readonly number: number
@@ -232,11 +317,15 @@ const finish = async (target: Target, transaction: Transaction, results: Readonl
   }
 }
 
-type Work = (transaction: Transaction) => Promise<ReadonlyArray<Result>>
-
-const transact = async (target: Target, requests: Requests, work: Work): Promise<ReadonlyArray<Result>> => {
+/** Opens a transaction, works in it, and commits it. What fails is undone, but for a commit in doubt. */
+const transact = async (
+  target: Target,
+  open: () => Promise<Transaction>,
+  work: (transaction: Transaction) => Promise<ReadonlyArray<Result>>
+): Promise<ReadonlyArray<Result>> => {
+  target.types.begin()
   try {
-    const transaction = await begin(target, requests)
+    const transaction = await open()
     const results = await work(transaction)
     // Every request was refused, or contradicted its head.
     if (!results.some(Exit.isSuccess)) {
@@ -245,32 +334,65 @@ const transact = async (target: Target, requests: Requests, work: Work): Promise
     }
     await finish(target, transaction, results)
     target.types.keep()
+    target.memory.keep(transaction.state)
     return results
   } catch (thrown) {
+    target.memory.forget()
     if (!(thrown instanceof Doubt)) await rollBack(target)
     throw thrown
   }
 }
 
-/** Commits the requests in one transaction; after a refusal in a second one, by halves. Throws if the database fails. */
-const commitNow = async (target: Target, suspects: Suspects, requests: Requests): Promise<ReadonlyArray<Result>> => {
-  if (requests.length > 1 && requests.some(({ sessionID }) => suspects.has(sessionID))) {
-    return await transact(target, requests, (transaction) => writeSplit(target, transaction, requests, suspects))
-  }
+/** Writes requests to supposed heads while it begins, and throws if the heads are others. */
+const beginAhead = async (target: Target, { heads, numbers }: State, requests: Requests, placed: Placed) => {
+  const all = writesOf(target, numbers, requests, placed)
+  const [, , foundHeads, ...answers] = await target.line.send([
+    ...opening([...heads.keys()]),
+    ...all.map(({ sent }) => sent)
+  ])
+  const found = Events.headsOf(foundHeads)
+  const isSame = [...heads].every(([id, head]) => Events.isSame(found.get(id), head))
+  if (!isSame) throw new Error("the heads are others than supposed")
+  const transaction: Transaction = { state: { numbers, heads }, sessions: new Set() }
+  await complete(target, transaction, placed, all, answers)
+  return transaction
+}
+
+/**
+ * Commits requests that none refuses, and that follow what this node remembers: two round trips instead of three.
+ * Returns undefined, with nothing written, if it is not so: a transaction that reads first finds out what is.
+ */
+const commitAhead = async (target: Target, requests: Requests): Promise<ReadonlyArray<Result> | undefined> => {
+  const state = target.memory.suppose(sessionsOf(requests))
+  if (state === undefined) return undefined
+  const placed = place(target, state, requests)
+  if (!placed.answers.every(Exit.isSuccess) || !target.types.know(placed.rows)) return undefined
   try {
-    return await transact(target, requests, (transaction) => writeAll(target, transaction, requests))
+    const begun = () => beginAhead(target, state, requests, placed)
+    return await transact(target, begun, async () => placed.answers)
   } catch (thrown) {
-    if (thrown instanceof Doubt || !LogAppends.isRefusal(thrown)) throw thrown
-    if (requests.length === 1) return [LogAppends.failureOf(requests[0].sessionID, thrown)]
-    return await transact(target, requests, (transaction) => writeHalves(target, transaction, requests))
+    if (thrown instanceof Doubt || isPassing(thrown)) throw thrown
+    return undefined
   }
 }
 
-const isAway = (error: SqlError.SqlError): boolean => reasonOf(error) === "away"
-
-/** Whether the failure may pass: a deadlock, a restart of the server. */
-const isPassing = (error: unknown): error is SqlError.SqlError =>
-  error instanceof SqlError.SqlError && ["away", "busy"].includes(reasonOf(error))
+/** Commits the requests in one transaction; after a refusal in a second one, by halves. Throws if the database fails. */
+const commitNow = async (target: Target, suspects: Suspects, requests: Requests): Promise<ReadonlyArray<Result>> => {
+  const begun = () => begin(target, requests)
+  const isSuspected = requests.some(({ sessionID }) => suspects.has(sessionID))
+  if (isSuspected && requests.length > 1) {
+    return await transact(target, begun, (transaction) => writeSplit(target, transaction, requests, suspects))
+  }
+  const ahead = isSuspected ? undefined : await commitAhead(target, requests)
+  if (ahead !== undefined) return ahead
+  try {
+    return await transact(target, begun, (transaction) => writeAll(target, transaction, requests))
+  } catch (thrown) {
+    if (thrown instanceof Doubt || !LogAppends.isRefusal(thrown)) throw thrown
+    if (requests.length === 1) return [LogAppends.failureOf(requests[0].sessionID, thrown)]
+    return await transact(target, begun, (transaction) => writeHalves(target, transaction, requests))
+  }
+}
 
 /** The server may need this long to see that a writer is gone. Longer than a transaction may stand idle. */
 const doubtPatience = Schedule.upTo(pauses, "30 seconds")

@@ -4,12 +4,13 @@
  * 1 or 0 for a condition. Spec: PG-10, PG-11, PG-16 in specs/postgres.md.
  */
 import * as SqlClient from "@effect/sql/SqlClient"
+import type { Connection } from "@effect/sql/SqlConnection"
 import * as SqlError from "@effect/sql/SqlError"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { OutsideClock } from "@daybook/log/log/SqlEventLog"
 import { Patience } from "@daybook/log/storage/Patience"
 import { reasonOf, unreached } from "@daybook/log/storage/Transaction"
-import { type Clock, Duration, Effect, Redacted, Schedule, type Scope } from "effect"
+import { type Clock, Duration, Effect, Redacted, Schedule, type Scope, Stream } from "effect"
 import * as Pg from "pg"
 import { PoolClient, prepared } from "./PoolClient.ts"
 
@@ -219,3 +220,27 @@ export const line = (settings: Settings): Effect.Effect<Line, never, Scope.Scope
     }),
     ({ close }) => Effect.sync(close)
   )
+
+/** The line as a connection of `@effect/sql`, for statements that others write. */
+export const connectionOf = ({ send }: Line): Connection => {
+  const sent = (text: string, values: ReadonlyArray<unknown>) =>
+    Effect.tryPromise({
+      try: async () => {
+        const [answer = { rows: [], changed: 0 }] = await send([{ text, values }])
+        return answer
+      },
+      catch: (thrown) => (thrown instanceof SqlError.SqlError ? thrown : failed(thrown))
+    })
+  // The clients of Daybook transform no rows.
+  const execute: Connection["execute"] = (text, values) => Effect.map(sent(text, values), ({ rows }) => rows)
+  return {
+    execute,
+    executeUnprepared: execute,
+    executeRaw: (text, values) => Effect.map(sent(text, values), ({ changed, rows }) => ({ rows, rowCount: changed })),
+    executeValues: (text, values) =>
+      Effect.map(sent(text, values), ({ rows }) =>
+        rows.map((row) => (typeof row === "object" && row !== null ? Object.values(row) : []))
+      ),
+    executeStream: () => Stream.dieMessage("this connection does not stream rows")
+  }
+}

@@ -1,6 +1,6 @@
 /** The statements of an append on heads, numbers and events. Spec: PG-3, PG-5 in specs/postgres.md. */
 import type { NewEvent } from "@daybook/log/log/EventRow"
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import type { Answer, Line, Sent } from "./Connections.ts"
 
 /** The last numbers given to an event and to a session. */
@@ -25,12 +25,14 @@ const HeadRow = Schema.Struct({
 })
 export type HeadRow = typeof HeadRow.Type
 
+const headColumns = Struct.keys(HeadRow.fields)
+
 /**
  * Selects and locks heads, in the order in which every transaction locks several of them. A claim waits for the append,
  * or the append sees the claim.
  */
 export const selectHeads = (sessionIDs: ReadonlyArray<string>): Sent => ({
-  text: `SELECT session, session_id, seq, incarnation, owner_id, owner_epoch FROM event_sequence
+  text: `SELECT ${headColumns.join(", ")} FROM event_sequence
     WHERE session_id = ANY($1::text[]) ORDER BY session_id FOR UPDATE`,
   values: [sessionIDs]
 })
@@ -39,7 +41,13 @@ export const selectHeads = (sessionIDs: ReadonlyArray<string>): Sent => ({
 export const headsOf = (answer: Answer | undefined): ReadonlyMap<string, HeadRow> =>
   new Map(((answer?.rows ?? []) as ReadonlyArray<HeadRow>).map((row) => [row.session_id, row]))
 
+/** Whether the head is as it was. */
+export const isSame = (one: HeadRow | undefined, other: HeadRow): boolean =>
+  one !== undefined && headColumns.every((column) => one[column] === other[column])
+
 export interface Types {
+  /** Whether all these events' types have committed numbers. */
+  readonly know: (rows: ReadonlyArray<NewEvent>) => boolean
   /** Finds the numbers of these events' types. New names are added in the current transaction, which has the lock. */
   readonly learn: (line: Line, rows: ReadonlyArray<NewEvent>) => Promise<void>
   readonly of: (name: string) => number
@@ -85,6 +93,7 @@ export const makeTypes = (): Types => {
   const find = (name: string) => committed.get(name) ?? added.get(name)
 
   return {
+    know: (rows) => rows.every(({ type }) => committed.has(type)),
     learn: async (line, rows) => {
       const names = [...new Set(rows.map(({ type }) => type))].filter((name) => find(name) === undefined)
       if (names.length > 0) await add(line, names)
@@ -109,21 +118,23 @@ export const makeTypes = (): Types => {
 
 /** What a batch of events writes beside its projections. */
 export interface Batch {
+  readonly before: Numbers
   readonly numbers: Numbers
   readonly heads: ReadonlyArray<HeadRow>
   readonly rows: ReadonlyArray<NewEvent>
 }
 
-const insertText = `WITH numbers AS (UPDATE log_head SET position = $1, session = $2),
+const insertText = `WITH numbers AS (UPDATE log_head SET position = $1, session = $2
+      WHERE position = $15 AND session = $16 RETURNING position),
     heads AS (INSERT INTO event_sequence (session, session_id, seq, incarnation)
       SELECT * FROM unnest($3::bigint[], $4::text[], $5::bigint[], $6::bigint[])
       ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, incarnation = excluded.incarnation)
   INSERT INTO event (position, session, seq, type, created, checksum, id, data)
     SELECT * FROM unnest($7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[],
-      $13::text[], $14::json[])`
+      $13::text[], $14::json[]) WHERE EXISTS (SELECT FROM numbers)`
 
-/** Inserts events, and moves the heads of their sessions and of the log. */
-export const insert = (types: Types, { heads, numbers, rows }: Batch): Sent => ({
+/** Inserts events, and moves the heads of their sessions and of the log; no events if the log's head is not `before`. */
+export const insert = (types: Types, { before, heads, numbers, rows }: Batch): Sent => ({
   text: insertText,
   values: [
     numbers.position,
@@ -139,7 +150,9 @@ export const insert = (types: Types, { heads, numbers, rows }: Batch): Sent => (
     rows.map(({ created }) => created),
     rows.map(({ checksum }) => checksum),
     rows.map(({ id }) => id),
-    rows.map(({ data }) => data)
+    rows.map(({ data }) => data),
+    before.position,
+    before.session
   ]
 })
 

@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto"
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
-import { brokenRule, changesOf, isEventRefused, refused } from "@daybook/log/log/Appends"
+import { brokenRule, changesOf, isEventRefused, projecting, refused } from "@daybook/log/log/Appends"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { EventLog, type EventRefused } from "@daybook/log/log/EventLog"
 import * as EventRow from "@daybook/log/log/EventRow"
@@ -60,7 +60,7 @@ const storeFresh = async (line: Line, types: Events.Types, fresh: Replay.Fresh):
   }
   await types.learn(line, rows)
   const row = { ...head, session_id: sessionID, owner_id: null, owner_epoch: 0 }
-  await line.send([Events.insert(types, { numbers, heads: [row], rows })])
+  await line.send([Events.insert(types, { before: given, numbers, heads: [row], rows })])
   for (const page of Replay.pagesOf(events)) {
     for (const write of writes(changesOf(page), new Map([[sessionID, head.session]]))) {
       const [answer] = await line.send([write])
@@ -72,11 +72,14 @@ const storeFresh = async (line: Line, types: Events.Types, fresh: Replay.Fresh):
 
 /** Stores replayed events in the transaction of the context. */
 const store =
-  (types: Events.Types, seen: (position: number) => void) =>
+  (types: Events.Types, seen: (position: number) => void, { projectors, sql }: Appends.Projecting) =>
   (fresh: Replay.Fresh): Effect.Effect<void, SqlError.SqlError | EventRefused> =>
     Effect.withFiberRuntime(({ currentContext }) => {
       const [connection] = Context.unsafeGet(currentContext, SqlClient.TransactionConnection)
       seen(fresh.rows.at(-1)?.position ?? 0)
+      const projected = Effect.forEach(Replay.pagesOf(fresh.events), (page) =>
+        Effect.forEach(projectors, (projector) => projecting(projector, sql, connection, page))
+      )
       return Effect.tryPromise({
         try: () => storeFresh(lineOver(connection), types, fresh),
         catch: (thrown) =>
@@ -86,7 +89,8 @@ const store =
       }).pipe(
         Effect.catchAll((thrown) =>
           thrown instanceof SqlError.SqlError || isEventRefused(thrown) ? Effect.fail(thrown) : Effect.die(thrown)
-        )
+        ),
+        Effect.zipRight(projectors.length === 0 ? Effect.void : Effect.asVoid(projected))
       )
     })
 
@@ -99,7 +103,7 @@ const sweep = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError.SqlError>
 /** How long a probe waits for a lock. */
 const patience = "2 seconds"
 
-const make = Effect.gen(function* () {
+const make = Effect.fnUntraced(function* ({ projectors = [] }: SqlEventLog.Options) {
   const sql = yield* SqlClient.SqlClient
   const readSql = yield* ReadSql
   const { line, settings } = yield* Lines
@@ -120,9 +124,12 @@ const make = Effect.gen(function* () {
     line,
     idAt,
     types: Events.makeTypes(),
+    projectors,
+    sql,
     writer,
     nextNumber: () => (commits += 1),
-    notice
+    notice,
+    memory: Appends.makeMemory()
   })
 
   const removed = (sessionID: SessionID) =>
@@ -146,7 +153,7 @@ const make = Effect.gen(function* () {
       sql,
       idAt,
       last: Effect.map(run(sql, Events.lock), ([row]) => Events.numbersOf({ rows: [row], changed: 0 })),
-      store: store(Events.makeTypes(), wakes.seen)
+      store: store(Events.makeTypes(), wakes.seen, { projectors, sql })
     },
     removed,
     probe: run(sql, { text: "UPDATE log_head SET position = position" }).pipe(
@@ -161,4 +168,4 @@ const make = Effect.gen(function* () {
 })
 
 /** The event log over the connections in the context. */
-export const layer = Layer.scoped(EventLog, make)
+export const layer = (options: SqlEventLog.Options = {}) => Layer.scoped(EventLog, make(options))

@@ -12,12 +12,14 @@ import { anotherBuild, DatabaseError, ReadSql } from "@daybook/log/storage/Datab
 import { IndexFile, temporaryIndex } from "@daybook/log/storage/SearchFile"
 import { immediately, reasonOf } from "@daybook/log/storage/Transaction"
 import type { LogUnavailable } from "@daybook/log/log/EventLog"
+import type { Options } from "@daybook/log/log/SqlEventLog"
 import { type Elsewhere, layerStore, type Services } from "@daybook/log/Store"
 import { Context, Effect, Layer, Predicate, Redacted } from "effect"
 import * as Connections from "./Connections.ts"
 import * as PgEventLog from "./PgEventLog.ts"
 import { default as initial } from "./migrations/0001_initial.ts"
 import { default as nodes } from "./migrations/0002_nodes.ts"
+import { default as nodeWork } from "./migrations/0003_node_work.ts"
 
 /** Which database to use. */
 export interface Settings {
@@ -25,7 +27,7 @@ export interface Settings {
   readonly url: string | Redacted.Redacted
   /** The schema of Daybook's tables. Default: `daybook`. */
   readonly schema?: string
-  /** False refuses a schema that does not exist. Default: it is made. */
+  /** False refuses a schema that does not exist or is empty, with the reason `not-found`. Default: it is made. */
   readonly make?: boolean
   /** Connections of the pool, besides one for appends and one that listens. Default: 10. */
   readonly connections?: number
@@ -38,7 +40,8 @@ export interface Settings {
 
 const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlClient>> = {
   "0001_initial": initial,
-  "0002_nodes": nodes
+  "0002_nodes": nodes,
+  "0003_node_work": nodeWork
 }
 
 const schemaVersion = Object.keys(migrations).length
@@ -112,7 +115,11 @@ const migrate = (sql: SqlClient.SqlClient, { schema, url }: Connections.Settings
         "SELECT to_regnamespace($1) IS NOT NULL AS schema, to_regclass($1 || '.migration') IS NOT NULL AS migration",
         [schema]
       )
-      if (found?.schema !== 1 && !make) return yield* refuse(url, "cannot-open", `it has no schema ${schema}`)
+      if (found?.migration !== 1 && !make) {
+        const lacking =
+          found?.schema === 1 ? `its schema ${schema} has no tables of Daybook` : `it has no schema ${schema}`
+        return yield* refuse(url, "not-found", lacking)
+      }
       if (found?.schema !== 1) yield* sql.unsafe(`CREATE SCHEMA ${schema}`)
       if (found?.migration !== 1) {
         yield* sql.unsafe(`CREATE TABLE migration (
@@ -152,11 +159,14 @@ export const layerConnections = (settings: Settings) =>
 export const layerLog = PgEventLog.layer
 
 /** `EventLog` and the stores beside it, over the connections in the context. */
-export const layerSql = Layer.provideMerge(layerStore, layerLog)
+export const layerSql = (options: Options = {}) => Layer.provideMerge(layerStore, layerLog(options))
 
 /** The log, its stores and the connections. */
-export const layer = (settings: Settings): Layer.Layer<Services, DatabaseError | LogUnavailable> =>
-  Layer.provideMerge(layerSql, layerConnections(settings))
+export const layer = (
+  settings: Settings,
+  options: Options = {}
+): Layer.Layer<Services, DatabaseError | LogUnavailable> =>
+  Layer.provideMerge(layerSql(options), layerConnections(settings))
 
 /**
  * A database for the runtime.
@@ -175,6 +185,5 @@ export const layer = (settings: Settings): Layer.Layer<Services, DatabaseError |
  */
 export const config = (settings: Settings): Elsewhere => ({
   name: nameOf(secretOf(settings)),
-  layer: layer(settings),
-  lacks: ["projectors", "retention.maxSize"]
+  layer: (options) => layer(settings, options)
 })

@@ -11,7 +11,7 @@ import { quotedPath } from "@daybook/core/support/TextFile"
 import { define } from "@daybook/core/tool/ToolDefinition"
 import { foldersBetween, projectRoot } from "@daybook/core/trust/ProjectTrust"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
-import { pageLimits } from "@daybook/core/workspace/TextPage"
+import { linesInPage } from "@daybook/core/workspace/TextPage"
 
 // Lists the files of a folder that match a glob, without `.git`, ignored files and links, within bounds.
 
@@ -119,14 +119,8 @@ export const makeGlob = Effect.gen(function* () {
       })
       const found = yield* listFiles({ folder: target.real, pattern: relative, includeIgnored })
       yield* files.recheck(target.real, target.root)
-      const shown: Array<string> = []
-      let bytes = 0
-      for (const file of found.files.slice(0, maximumShown)) {
-        const resource = path.posix.join(target.resource, file)
-        bytes += Buffer.byteLength(quotedPath(resource)) + 1
-        if (bytes > pageLimits.bytes) break
-        shown.push(resource)
-      }
+      const names = found.files.slice(0, maximumShown).map((file) => path.posix.join(target.resource, file))
+      const shown = names.slice(0, linesInPage(names.map(quotedPath)))
       const more = found.more || shown.length < found.files.length
       return { path: target.resource, count: shown.length, more, files: shown }
     }),

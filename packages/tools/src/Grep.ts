@@ -10,7 +10,7 @@ import { quotedPath } from "@daybook/core/support/TextFile"
 import { define } from "@daybook/core/tool/ToolDefinition"
 import { spellings, type Target, tryFile } from "@daybook/core/workspace/FileFailure"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
-import { pageLimits } from "@daybook/core/workspace/TextPage"
+import { linesInPage } from "@daybook/core/workspace/TextPage"
 import { checkGlob, listFiles } from "./Glob.ts"
 import { readExpression, searchLimits, searchLines } from "./LineSearch.ts"
 import { optional } from "@daybook/log/support/Optional"
@@ -111,14 +111,8 @@ export const makeGrep = Effect.gen(function* () {
       const verdicts = found.files.map((file) => judge(resourceOf(file)))
       const allowed = found.files.filter((_, at) => verdicts[at] === "searched")
       const result = yield* searchLines({ folder: found.folder, files: allowed, pattern: expression })
-      const lines: Array<string> = []
-      let bytes = 0
-      for (const match of result.matches) {
-        const line = `${quotedPath(resourceOf(match.file))}:${match.line}: ${match.text}`
-        bytes += Buffer.byteLength(line) + 1
-        if (bytes > pageLimits.bytes) break
-        lines.push(line)
-      }
+      const all = result.matches.map(({ file, line, text }) => `${quotedPath(resourceOf(file))}:${line}: ${text}`)
+      const lines = all.slice(0, linesInPage(all))
       const denied = verdicts.filter((verdict) => verdict === "denied").length
       const guarded = verdicts.filter((verdict) => verdict === "protected").length
       const more = found.more || result.more || lines.length < result.matches.length

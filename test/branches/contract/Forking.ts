@@ -21,7 +21,7 @@ import {
 import { fill, pruned, turns } from "../../support/Pruning.ts"
 import { callParts, calls, failure, says } from "../../support/ScriptedModel.ts"
 
-export const forking = ({ lacks = [], runtime }: Runtimes) => {
+export const forking = ({ runtime }: Runtimes) => {
   const messages = Effect.fnUntraced(function* (sessionID: SessionID) {
     return (yield* (yield* Sessions).messages({ sessionID, branch: "all", limit: 500 })).items
   })
@@ -169,8 +169,7 @@ export const forking = ({ lacks = [], runtime }: Runtimes) => {
       })
     )
 
-    const pruning = lacks.includes("retention") ? () => {} : suite
-    pruning(
+    suite(
       "HP-34: a history whose events were pruned is not forked, and leaves no session",
       Effect.gen(function* () {
         const { id, sessions } = yield* scene()

@@ -15,6 +15,8 @@ const [name = "", url = "", port = "", sweepMs = ""] = process.argv.slice(2)
 
 const runtime = Daybook.layer({
   leaseMs: 3_000,
+  // A node that takes up work has its shards at once.
+  recovery: "resume",
   database: Postgres.config({ url, connections: 4 }),
   placement: Cluster.placement({
     host: "127.0.0.1",

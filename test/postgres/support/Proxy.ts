@@ -13,6 +13,8 @@ export interface Proxy {
   readonly url: string
   /** Loses the next one, or the one after so many. */
   readonly lose: (loss: Loss, after?: number) => void
+  /** How often a client sent something in each transaction that it committed. */
+  readonly trips: ReadonlyArray<number>
   /** Each connection that was refused. */
   readonly refused: Queue.Dequeue<void>
   /** Cuts all connections, and refuses new ones. */
@@ -38,6 +40,7 @@ export const make = (url: string) =>
         const target = new URL(url)
         const [serverPort, host] = [Number(target.port), target.hostname]
         const open = new Set<Socket>()
+        const trips: Array<number> = []
         let [loss, left, isCut, isHeld]: [Loss | undefined, number, boolean, boolean] = [undefined, 0, false, false]
 
         const server = createServer((client) => {
@@ -50,7 +53,7 @@ export const make = (url: string) =>
             client.destroy()
             upstream.destroy()
           }
-          let isMute = false
+          let [isMute, sent] = [false, 0]
           for (const socket of [client, upstream]) {
             open.add(socket)
             socket.setNoDelay(true)
@@ -61,6 +64,8 @@ export const make = (url: string) =>
             })
           }
           client.on("data", (chunk) => {
+            sent = chunk.includes("BEGIN\0") ? 1 : sent + 1
+            if (chunk.includes("COMMIT\0")) trips.push(sent)
             const isLost = loss !== undefined && (loss === "statement" || chunk.includes("COMMIT\0")) && (left -= 1) < 0
             const lost = isLost ? loss : undefined
             if (lost !== undefined) loss = undefined
@@ -79,6 +84,7 @@ export const make = (url: string) =>
         target.port = String(port)
         const proxy: Proxy = {
           url: target.toString(),
+          trips,
           refused,
           lose: (next, after = 0) => {
             loss = next

@@ -60,6 +60,5 @@ export const runtimes: Runtimes = {
   open: (options, model) => Layer.build(Layer.fresh(runtime(options, model))),
   leave,
   give: (filename, ownerID) =>
-    Effect.flatMap(settingsOf(filename), (settings) => Effect.provide(giveTo(ownerID), Postgres.layer(settings))),
-  lacks: ["projectors"]
+    Effect.flatMap(settingsOf(filename), (settings) => Effect.provide(giveTo(ownerID), Postgres.layer(settings)))
 }

@@ -26,11 +26,18 @@ it.scopedLive("HT-55, HT-56, HT-504: a server that has no figures, shells or mod
   }).pipe(Effect.provide(ServedApi.layer()))
 )
 
+it.scopedLive("HT-796: a server of a file has no nodes, and nothing waits for one", () =>
+  Effect.gen(function* () {
+    const { url } = yield* ServedApi.Served
+    assert.deepStrictEqual(yield* (yield* clientOf(url)).nodes, { nodes: [], waiting: [] })
+  }).pipe(Effect.provide(ServedApi.layer()))
+)
+
 it.scopedLive("HT-55: the figures of a session count its turns, calls and tokens, and no other's", () =>
   Effect.gen(function* () {
     const database = join(yield* temporaryFolder, "daybook.db")
-    const stats = (what: Omit<Parameters<typeof measure>[0], "database">) =>
-      Effect.orDie(measure({ ...what, database }))
+    const stats = (what: Parameters<typeof measure>[1]) =>
+      Effect.orDie(measure({ _tag: "File", path: database, name: database }, what))
     yield* Effect.gen(function* () {
       const { url } = yield* ServedApi.serve({
         machine: { stats: ({ exact, sessionID }) => stats({ exact, sessionID }) }

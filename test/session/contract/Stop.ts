@@ -33,7 +33,7 @@ const outcomes = Effect.fnUntraced(function* (id: SessionID) {
   )
 })
 
-export const stopping = ({ lacks = [], open, runtime }: Runtimes) => {
+export const stopping = ({ open, runtime }: Runtimes) => {
   it.scopedLive("EX-E9: the named activity is stopped and settled, and what waits goes on in another", () =>
     Effect.gen(function* () {
       const { model, sessions } = yield* atWork
@@ -86,42 +86,35 @@ export const stopping = ({ lacks = [], open, runtime }: Runtimes) => {
     }).pipe(Effect.provide(runtime()))
   )
 
-  it.scopedLive.skipIf(lacks.includes("projectors"))(
-    "EX-E12, EX-E9: an interrupt that comes while its activity settles does not reach the successor",
-    () =>
-      Effect.gen(function* () {
-        // Holds the commit of the first activity's end.
-        const hold = yield* holdingAt(({ type }) => type === "session.next.activity.settled")
-        yield* Effect.gen(function* () {
-          const { model, sessions } = yield* atWork
-          const { id } = yield* newSession()
-          yield* say(id, "first")
-          yield* model.request
-          const first = yield* runningOf(id)
-          yield* say(id, "second", { delivery: "queue" })
-          yield* model.answer(says("a"))
-          yield* hold.reached
-          const stopping = yield* Effect.fork(sessions.interrupt(id, { activityID: first }))
-          yield* Effect.yieldNow()
-          yield* hold.open
-          yield* Fiber.join(stopping)
-          assert.deepStrictEqual(userTexts(yield* model.request), ["first", "second"])
-          yield* model.answer(says("b"))
-          yield* sessions.wait(id)
-          assert.deepStrictEqual(
-            (yield* outcomes(id)).map(([, outcome]) => outcome),
-            ["completed", "completed"]
-          )
-          assert.strictEqual(
-            (yield* eventTypes(id)).filter((type) => type === "session.next.activity.started").length,
-            2
-          )
-        }).pipe(
-          Effect.provide(
-            runtime({ filename: join(yield* temporaryFolder, "daybook.db"), projectors: [hold.projector] })
-          )
+  it.scopedLive("EX-E12, EX-E9: an interrupt that comes while its activity settles does not reach the successor", () =>
+    Effect.gen(function* () {
+      // Holds the commit of the first activity's end.
+      const hold = yield* holdingAt(({ type }) => type === "session.next.activity.settled")
+      yield* Effect.gen(function* () {
+        const { model, sessions } = yield* atWork
+        const { id } = yield* newSession()
+        yield* say(id, "first")
+        yield* model.request
+        const first = yield* runningOf(id)
+        yield* say(id, "second", { delivery: "queue" })
+        yield* model.answer(says("a"))
+        yield* hold.reached
+        const stopping = yield* Effect.fork(sessions.interrupt(id, { activityID: first }))
+        yield* Effect.yieldNow()
+        yield* hold.open
+        yield* Fiber.join(stopping)
+        assert.deepStrictEqual(userTexts(yield* model.request), ["first", "second"])
+        yield* model.answer(says("b"))
+        yield* sessions.wait(id)
+        assert.deepStrictEqual(
+          (yield* outcomes(id)).map(([, outcome]) => outcome),
+          ["completed", "completed"]
         )
-      })
+        assert.strictEqual((yield* eventTypes(id)).filter((type) => type === "session.next.activity.started").length, 2)
+      }).pipe(
+        Effect.provide(runtime({ filename: join(yield* temporaryFolder, "daybook.db"), projectors: [hold.projector] }))
+      )
+    })
   )
 
   it.scopedLive("EX-E9: an owner in another process is asked to stop that activity, and goes on with what waits", () =>

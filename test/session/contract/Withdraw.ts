@@ -13,9 +13,7 @@ import { eventTypes, newSession, type Runtimes, say, temporaryFolder, userTexts,
 import { holdingAt } from "../../support/Holding.ts"
 import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
 
-export const withdrawal = ({ lacks = [], open, runtime }: Runtimes) => {
-  const held = it.scopedLive.skipIf(lacks.includes("projectors"))
-
+export const withdrawal = ({ open, runtime }: Runtimes) => {
   it.scopedLive("IB-40: a waiting prompt that is taken back waits no longer, and no model gets it", () =>
     Effect.gen(function* () {
       const { id, model, sessions } = yield* scene()
@@ -197,7 +195,7 @@ export const withdrawal = ({ lacks = [], open, runtime }: Runtimes) => {
       )
     })
 
-  held("IB-41: a promotion that loses to a withdrawal opens no activity and fails no run", () =>
+  it.scopedLive("IB-41: a promotion that loses to a withdrawal opens no activity and fails no run", () =>
     lostPromotion((id, withdrawn) =>
       Effect.gen(function* () {
         const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
@@ -210,7 +208,7 @@ export const withdrawal = ({ lacks = [], open, runtime }: Runtimes) => {
     )
   )
 
-  held("IB-41: with another prompt behind the one that was taken back, that one is promoted instead", () =>
+  it.scopedLive("IB-41: with another prompt behind the one that was taken back, that one is promoted instead", () =>
     lostPromotion(
       (id, withdrawn) =>
         Effect.gen(function* () {

@@ -7,12 +7,12 @@ import { Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import { durableTypes } from "@daybook/log/events/SessionEvents"
 import { CursorAhead, EventUnreadable, LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
-import { Following, Reading } from "../wire/Access.ts"
+import { Following } from "../wire/Access.ts"
 import { StoreError } from "@daybook/log/store/StoreError"
 import { Expired, ForeignCursor } from "../wire/Cursor.ts"
 import { mediaTypes, Session, SessionEvent } from "../wire/EventFrames.ts"
 import { failures } from "../wire/Failure.ts"
-import { bySession, count, EventsFailure, flag, reads, strict, text } from "./Shared.ts"
+import { bySession, count, EventsFailure, flag, gets, reads, strict, text } from "./Shared.ts"
 
 const stream = HttpApiSchema.Text({ contentType: mediaTypes.sse })
 
@@ -32,6 +32,8 @@ export const SessionHead = Schema.Struct({ seq: Schema.Int, cursor: Schema.Strin
 export type SessionHead = typeof SessionHead.Type
 
 const reading = Schema.Union(failures(ForeignCursor), EventsFailure)
+const readingHead = failures(Schema.Union(SessionNotFound, LogUnavailable))
+const readingFeedHead = failures(Schema.Union(EventUnreadable, LogUnavailable))
 const readingFeed = failures(Schema.Union(ForeignCursor, CursorAhead, Expired, EventUnreadable, LogUnavailable))
 
 /** The names of types of events, with commas between them. Events of other types are left out; cursors pass them. */
@@ -68,26 +70,12 @@ export const EventsApi = HttpApiGroup.make("events")
       .middleware(Following)
   )
   .add(
-    HttpApiEndpoint.get("history", "/sessions/:sessionID/history")
+    gets("history", "/sessions/:sessionID/history", EventsPage, reading)
       .setPath(bySession)
       .setUrlParams(strict(Schema.Struct({ after: text, incarnation, limit: count })))
-      .addSuccess(EventsPage)
-      .addError(reading)
-      .middleware(Reading)
   )
-  .add(
-    HttpApiEndpoint.get("head", "/sessions/:sessionID/head")
-      .setPath(bySession)
-      .addSuccess(SessionHead)
-      .addError(failures(Schema.Union(SessionNotFound, LogUnavailable)))
-      .middleware(Reading)
-  )
-  .add(
-    HttpApiEndpoint.get("feedHead", "/head")
-      .addSuccess(Schema.Struct({ cursor: Schema.String }))
-      .addError(failures(Schema.Union(EventUnreadable, LogUnavailable)))
-      .middleware(Reading)
-  )
+  .add(gets("head", "/sessions/:sessionID/head", SessionHead, readingHead).setPath(bySession))
+  .add(gets("feedHead", "/head", Schema.Struct({ cursor: Schema.String }), readingFeedHead))
   .add(
     HttpApiEndpoint.get("feed", "/events")
       .setHeaders(from)
@@ -98,9 +86,7 @@ export const EventsApi = HttpApiGroup.make("events")
   )
   .add(reads("snapshot", "/sessions/:sessionID/snapshot", Snapshot))
   .add(
-    HttpApiEndpoint.get("snapshots", "/snapshots")
-      .setUrlParams(strict(Schema.Struct({ after: Schema.optional(SessionID) })))
-      .addSuccess(Schema.Array(Snapshot))
-      .addError(failures(StoreError))
-      .middleware(Reading)
+    gets("snapshots", "/snapshots", Schema.Array(Snapshot), failures(StoreError)).setUrlParams(
+      strict(Schema.Struct({ after: Schema.optional(SessionID) }))
+    )
   )

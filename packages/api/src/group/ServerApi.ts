@@ -17,7 +17,7 @@ import { LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
 import { PromptsPage, SearchPage } from "@daybook/log/search/Search"
 import { NotServed, Reading, ShellsUnavailable } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
-import { bySession, count, flag, strict, text } from "./Shared.ts"
+import { bySession, count, flag, gets, strict, text } from "./Shared.ts"
 import { optional } from "@daybook/log/support/Optional"
 
 // Texts of all sessions.
@@ -27,18 +27,14 @@ const searching = failures(Schema.Union(InvalidInput, LogUnavailable, NotServed)
 export const SearchApi = HttpApiGroup.make("search")
   .annotate(OpenApi.Description, "Search the texts of all sessions.")
   .add(
-    HttpApiEndpoint.get("search", "/search")
-      .setUrlParams(strict(Schema.Struct({ query: Schema.String, directory: text, limit: count, cursor: text })))
-      .addSuccess(SearchPage)
-      .addError(searching)
-      .middleware(Reading)
+    gets("search", "/search", SearchPage, searching).setUrlParams(
+      strict(Schema.Struct({ query: Schema.String, directory: text, limit: count, cursor: text }))
+    )
   )
   .add(
-    HttpApiEndpoint.get("prompts", "/prompts")
-      .setUrlParams(strict(Schema.Struct({ words: text, directory: text, limit: count, cursor: text })))
-      .addSuccess(PromptsPage)
-      .addError(searching)
-      .middleware(Reading)
+    gets("prompts", "/prompts", PromptsPage, searching).setUrlParams(
+      strict(Schema.Struct({ words: text, directory: text, limit: count, cursor: text }))
+    )
   )
 
 // What the machine of a server holds: figures of its database, and its live shells.
@@ -63,33 +59,14 @@ const exact = Schema.Struct({ exact: flag })
 
 export const MachineApi = HttpApiGroup.make("machine")
   .annotate(OpenApi.Description, "Figures of the database, and the live shells of the server's machine.")
+  .add(gets("stats", "/stats", StatsReport, measuring).setUrlParams(strict(exact)))
   .add(
-    HttpApiEndpoint.get("stats", "/stats")
-      .setUrlParams(strict(exact))
-      .addSuccess(StatsReport)
-      .addError(measuring)
-      .middleware(Reading)
-  )
-  .add(
-    HttpApiEndpoint.get("sessionStats", "/sessions/:sessionID/stats")
+    gets("sessionStats", "/sessions/:sessionID/stats", StatsReport, measuring)
       .setPath(bySession)
       .setUrlParams(strict(exact))
-      .addSuccess(StatsReport)
-      .addError(measuring)
-      .middleware(Reading)
   )
-  .add(
-    HttpApiEndpoint.get("shells", "/shells")
-      .addSuccess(Schema.Array(OpenShell))
-      .addError(failures(Schema.Union(NotServed, ShellsUnavailable)))
-      .middleware(Reading)
-  )
-  .add(
-    HttpApiEndpoint.get("nodes", "/nodes")
-      .addSuccess(NodesReport)
-      .addError(failures(Schema.Union(NotServed, LogUnavailable)))
-      .middleware(Reading)
-  )
+  .add(gets("shells", "/shells", Schema.Array(OpenShell), failures(Schema.Union(NotServed, ShellsUnavailable))))
+  .add(gets("nodes", "/nodes", NodesReport, failures(LogUnavailable)))
 
 // What a session can be given: models, agents, templates.
 
@@ -137,29 +114,15 @@ const inFolder = strict(Schema.Struct({ directory: Schema.optional(Schema.NonEmp
 
 export const ChoicesApi = HttpApiGroup.make("choices")
   .annotate(OpenApi.Description, "What sessions can be given: models, agents, templates.")
-  .add(
-    HttpApiEndpoint.get("models", "/models").addSuccess(OfferedModels).addError(failures(NotServed)).middleware(Reading)
-  )
-  .add(
-    HttpApiEndpoint.get("agents", "/agents")
-      .setUrlParams(inFolder)
-      .addSuccess(Schema.Array(OfferedAgent))
-      .addError(failures(InvalidInput))
-      .middleware(Reading)
-  )
-  .add(
-    HttpApiEndpoint.get("templates", "/templates")
-      .setUrlParams(inFolder)
-      .addSuccess(Schema.Array(OfferedTemplate))
-      .addError(failures(InvalidInput))
-      .middleware(Reading)
-  )
+  .add(gets("models", "/models", OfferedModels, failures(NotServed)))
+  .add(gets("agents", "/agents", Schema.Array(OfferedAgent), failures(InvalidInput)).setUrlParams(inFolder))
+  .add(gets("templates", "/templates", Schema.Array(OfferedTemplate), failures(InvalidInput)).setUrlParams(inFolder))
 
 /** The server answers. */
 export const Health = Schema.Struct({
   status: Schema.Literal("ok", "draining"),
   version: Schema.String,
-  lagMs: Schema.optionalWith(Schema.NonNegativeInt, { exact: true })
+  lagMs: optional(Schema.NonNegativeInt)
 })
 export type Health = typeof Health.Type
 

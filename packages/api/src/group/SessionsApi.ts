@@ -19,7 +19,18 @@ import { StoreError } from "@daybook/log/store/StoreError"
 import { Administering, Prompting, Reading } from "../wire/Access.ts"
 import { Message, Session } from "../wire/EventFrames.ts"
 import { failures } from "../wire/Failure.ts"
-import { bySession, ChangeFailure, changes, count, EventsFailure, ReadFailure, reads, strict, text } from "./Shared.ts"
+import {
+  bySession,
+  ChangeFailure,
+  changes,
+  count,
+  EventsFailure,
+  gets,
+  ReadFailure,
+  reads,
+  strict,
+  text
+} from "./Shared.ts"
 
 // What a session holds: messages, context, tree, todos, and what the model was shown.
 
@@ -54,12 +65,9 @@ export const TranscriptApi = HttpApiGroup.make("transcript")
   )
   .add(reads("context", "/sessions/:sessionID/context", Schema.Array(Message)))
   .add(
-    HttpApiEndpoint.get("tree", "/sessions/:sessionID/tree")
-      .setPath(bySession)
-      .setUrlParams(strict(Schema.Struct({ limit: count, cursor: count })))
-      .addSuccess(TreePage)
-      .addError(ReadFailure)
-      .middleware(Reading)
+    reads("tree", "/sessions/:sessionID/tree", TreePage).setUrlParams(
+      strict(Schema.Struct({ limit: count, cursor: count }))
+    )
   )
   .add(reads("todos", "/sessions/:sessionID/todos", Schema.Array(TodoItem)))
   .add(
@@ -115,25 +123,13 @@ export const SessionsApi = HttpApiGroup.make("sessions")
       .middleware(Reading)
   )
   .add(
-    HttpApiEndpoint.get("list", "/sessions")
-      .setUrlParams(strict(Schema.Struct({ directory: text, search: text, house, limit: count, cursor: text })))
-      .addSuccess(Page(Session))
-      .addError(listing)
-      .middleware(Reading)
+    gets("list", "/sessions", Page(Session), listing).setUrlParams(
+      strict(Schema.Struct({ directory: text, search: text, house, limit: count, cursor: text }))
+    )
   )
   .add(HttpApiEndpoint.get("active", "/sessions/active").addSuccess(Schema.Array(SessionID)).middleware(Reading))
-  .add(
-    HttpApiEndpoint.get("interrupted", "/sessions/interrupted")
-      .addSuccess(Schema.Array(Session))
-      .addError(failures(StoreError))
-      .middleware(Reading)
-  )
-  .add(
-    HttpApiEndpoint.get("waiting", "/sessions/waiting")
-      .addSuccess(Schema.Array(Session))
-      .addError(failures(StoreError))
-      .middleware(Reading)
-  )
+  .add(gets("interrupted", "/sessions/interrupted", Schema.Array(Session), failures(StoreError)))
+  .add(gets("waiting", "/sessions/waiting", Schema.Array(Session), failures(StoreError)))
   .add(reads("get", "/sessions/:sessionID", Session))
   .add(reads("usage", "/sessions/:sessionID/usage", Options.SessionUsage))
   .add(reads("limits", "/sessions/:sessionID/limits", SessionLimits))

@@ -56,6 +56,14 @@ type Path = `/sessions/:sessionID${string}`
 export const reads = <const Name extends string, A, I>(name: Name, path: Path, found: Schema.Schema<A, I>) =>
   HttpApiEndpoint.get(name, path).setPath(bySession).addSuccess(found).addError(ReadFailure).middleware(Reading)
 
+/** Reads what is not of one session. */
+export const gets = <const Name extends string, A, I, E, J>(
+  name: Name,
+  path: `/${string}`,
+  found: Schema.Schema<A, I>,
+  failure: Schema.Schema<E, J>
+) => HttpApiEndpoint.get(name, path).addSuccess(found).addError(failure).middleware(Reading)
+
 /** Changes a field of a session. Who may do it, and further errors, are added. */
 export const changes = <const Name extends string, A, I>(name: Name, path: Path, payload: Schema.Schema<A, I>) =>
   HttpApiEndpoint.put(name, path).setPath(bySession).setPayload(strict(payload)).addError(ChangeFailure)

@@ -96,7 +96,7 @@ export class MethodNotAllowed extends Schema.TaggedError<MethodNotAllowed>("@day
 
 /** The server was started without this. */
 export class NotServed extends Schema.TaggedError<NotServed>("@daybook/api/NotServed")("NotServed", {
-  what: Schema.Literal("search", "stats", "shells", "models", "nodes")
+  what: Schema.Literal("search", "stats", "shells", "models")
 }) {
   override get message() {
     return `this server has no ${this.what}`

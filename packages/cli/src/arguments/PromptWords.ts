@@ -5,6 +5,7 @@ import { basename, isAbsolute, relative, resolve, sep } from "node:path"
 import { pathToFileURL } from "node:url"
 import { Effect, Predicate } from "effect"
 import type { FileAttachment, OutputFormat } from "@daybook/log/domain/Values"
+import { codeOf, messageOf } from "@daybook/log/support/SystemError"
 import { oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
 
@@ -39,7 +40,7 @@ const stdin = Effect.gen(function* () {
       }
       return Buffer.concat(chunks)
     },
-    catch: (cause) => refuse(`stdin cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`)
+    catch: (cause) => refuse(`stdin cannot be read: ${messageOf(cause)}`)
   })
   if (bytes === undefined) {
     return yield* refuse(
@@ -82,9 +83,7 @@ const maxSchemaBytes = 1024 * 1024
 
 const failed = (option: string, path: string) => (cause: unknown) =>
   new UsageError({
-    message: `${option}: ${oneLine(path, 400)} cannot be read (${
-      cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
-    })`
+    message: `${option}: ${oneLine(path, 400)} cannot be read (${codeOf(cause, String(cause))})`
   })
 
 /** A path that was given, as its real path. */
@@ -142,7 +141,7 @@ export const readSchema = (path: string): Effect.Effect<OutputFormat, UsageError
     const text = yield* Effect.tryPromise({ try: () => readFile(path, "utf8"), catch: unreadable })
     const schema = yield* Effect.try({
       try: (): unknown => JSON.parse(text),
-      catch: (cause) => refuse(`is not JSON: ${cause instanceof Error ? cause.message : String(cause)}`)
+      catch: (cause) => refuse(`is not JSON: ${messageOf(cause)}`)
     })
     if (!Predicate.isReadonlyRecord(schema)) return yield* refuse('is not a JSON Schema with "type": "object"')
     return { schema }

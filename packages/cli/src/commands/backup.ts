@@ -1,5 +1,6 @@
 /** `daybook backup` and `daybook restore`: copies the database, and puts a copy back. Spec: CL-190..CL-193. */
 import { existsSync } from "node:fs"
+import { homedir } from "node:os"
 import { resolve } from "node:path"
 import { Effect } from "effect"
 import * as Snapshots from "@daybook/core/snapshot/Snapshots"
@@ -10,6 +11,7 @@ import * as DatabasePath from "../config/DatabasePath.ts"
 import { oneLine } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
+import { configFolder, dataFolder } from "../support/Paths.ts"
 import * as Signal from "../support/Signal.ts"
 import { Output, reporting, writeJson } from "../terminal/Output.ts"
 
@@ -73,14 +75,29 @@ const putBack = Effect.fn("Command.restore")(
   Effect.mapError((error) => (error._tag === "BackupFailed" ? missing(error) : error))
 )
 
+/** The address for a program of PostgreSQL, with `USER` in place of the user: no output names a user. */
+const addressOf = ({ name }: DatabasePath.ServerPlace): string =>
+  name.replace(/^postgres:\/\//, "postgres://USER@").replace(/\?.*/, "")
+
+/** What copies a database of PostgreSQL. Settings, keys, outputs and snapshots are in folders of the machine. */
+const dumped = (file: string) => (place: DatabasePath.ServerPlace) => {
+  const folders = `${configFolder(process.env, homedir())} and ${dataFolder(process.env, homedir())}`
+  return (
+    `pg_dump --format=custom --schema=${place.schema} --file=${oneLine(file, 400)} ${addressOf(place)} copies it; save ` +
+    `${folders} of each machine as well: they have the settings, keys, outputs and snapshots`
+  )
+}
+
+/** What puts such a copy in the place of the database. */
+const undumped = (file: string) => (place: DatabasePath.ServerPlace) =>
+  "stop all servers, then pg_restore --clean --if-exists --single-transaction " +
+  `--dbname=${addressOf(place)} ${oneLine(file, 400)} puts the copy in its place`
+
 const fileArgument = Flags.one("FILE")
 
 /** A database in memory has no file. */
 const onDisk = (path: string) =>
   path === ":memory:" ? new UsageError({ message: "the database is in memory; set DAYBOOK_DB to a file" }) : Effect.void
-
-const force = Flags.toggle("force", "replace FILE if it exists")
-const verify = Flags.toggle("verify", "also check every event and row of the copy")
 
 export const backup = verb({
   name: "backup",
@@ -90,16 +107,21 @@ export const backup = verb({
     "The copy is the database as it is when the command begins; running sessions continue. FILE appears when the copy is " +
       "complete and on disk, and only you may read it. The copy is opened and compared with the database.",
     "Removing a session does not remove it from earlier copies. The snapshots of files that undo needs are in a folder " +
-      "beside the database, not in the copy."
+      "beside the database, not in the copy. On PostgreSQL, pg_dump makes the copy: the refusal has the whole command."
   ],
-  given: { file: fileArgument, force, verify, json: Flags.json },
+  given: {
+    file: fileArgument,
+    force: Flags.toggle("force", "replace FILE if it exists"),
+    verify: Flags.toggle("verify", "also check every event and row of the copy"),
+    json: Flags.json
+  },
   examples: [
     ["daybook backup ~/daybook.backup", "copies the database"],
     ["daybook backup --verify --json copy.sqlite", "also checks all its events, and prints what it holds as JSON"]
   ],
   run: (given) =>
     Effect.gen(function* () {
-      const database = yield* DatabasePath.existingFile("pg_dump copies it")
+      const database = yield* DatabasePath.existingFile(dumped(given.file))
       yield* onDisk(database)
       yield* copy({ ...given, database, file: resolve(given.file) })
     })
@@ -117,7 +139,7 @@ export const restore = verb({
   examples: [["daybook restore ~/daybook.backup", "continues with the sessions of that copy"]],
   run: (given) =>
     Effect.gen(function* () {
-      const database = yield* DatabasePath.writableFile("pg_restore puts a copy in its place")
+      const database = yield* DatabasePath.writableFile(undumped(given.file))
       yield* onDisk(database)
       yield* putBack({ ...given, database, file: resolve(given.file) })
     })

@@ -30,10 +30,7 @@ const run = Effect.fn("Command.copy")(function* (from: string, to: string, json:
     else totals.same += 1
     return json ? writeJson(found) : Effect.void
   }
-  const sides = [
-    yield* Layer.build(PlaceStore.layer(source, false)),
-    yield* Layer.build(PlaceStore.layer(target))
-  ] as const
+  const sides = [yield* Layer.build(PlaceStore.layer(source)), yield* Layer.build(PlaceStore.layer(target))] as const
   yield* Stream.runForEach(Copy.copy(...sides), tell)
   const { copied, events, refused, same } = totals
   if (!json) {

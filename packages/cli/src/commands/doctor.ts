@@ -13,6 +13,7 @@ import { many } from "../support/Amounts.ts"
 import {
   DatabaseProblem,
   DatabaseUnsound,
+  isMissing,
   FilesDiffer,
   ModelUnreachable,
   type OutputClosed,
@@ -88,13 +89,13 @@ const lookAtDatabase = Effect.fnUntraced(function* (
   if (Either.isRight(ended)) return { ...seen, failed: Option.none() }
   const error = ended.left
   if (error._tag === "OutputClosed" || error._tag === "OutputFailed") return yield* error
-  if (error._tag === "NotFound") {
+  if (error._tag === "NotFound" || isMissing(error)) {
     if (!(yield* DatabasePath.canWrite)) {
       const message = `${path} cannot be created: its folder cannot be written; set DAYBOOK_DB to another path`
       yield* write({ about, verdict: "error", says: message })
       return { ...seen, failed: Option.some(new DatabaseProblem({ message })) }
     }
-    yield* write({ about, verdict: "ok", says: `${path} does not exist yet; daybook prompt creates it` })
+    yield* write({ about, verdict: "ok", says: `${name} does not exist yet; daybook prompt creates it` })
     return { ...seen, failed: Option.none() }
   }
   yield* write({ about, verdict: "error", says: failureOf(error).sentence ?? String(error) })

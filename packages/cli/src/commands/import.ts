@@ -10,6 +10,7 @@ import { walk } from "@daybook/core/glob/Walk"
 import { importLog, type ImportReport } from "@daybook/formats/import/Import"
 import * as LogSource from "@daybook/formats/import/LogSource"
 import { SessionStore } from "@daybook/log/store/SessionStore"
+import { codeOf } from "@daybook/log/support/SystemError"
 import * as Flags from "../arguments/Flags.ts"
 import { type FieldValues, verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
@@ -17,7 +18,7 @@ import * as PlaceStore from "../host/PlaceStore.ts"
 import { failureOf } from "../render/Failure.ts"
 import { oneLine } from "../render/Plain.ts"
 import { many, sizeText, thousands } from "../support/Amounts.ts"
-import { ImportIncomplete, NotFound } from "../support/Errors.ts"
+import { ImportIncomplete, isMissing, NotFound } from "../support/Errors.ts"
 import * as Garbage from "../support/Garbage.ts"
 import * as Signal from "../support/Signal.ts"
 import { Output, writeJson } from "../terminal/Output.ts"
@@ -82,14 +83,14 @@ const found = async (path: string): Promise<ReadonlyArray<Source> | undefined> =
   return Glob.isGlob(path) ? matching(path) : undefined
 }
 
-const reasonOf = (cause: unknown): string =>
-  cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
-
 const find = Effect.fn("ImportSources.find")(function* (paths: ReadonlyArray<string>) {
   const sources = new Map<string, Source>()
   for (const path of paths) {
     const unread = (reason: string) => new NotFound({ message: `${oneLine(path, 400)}: ${reason}` })
-    const logs = yield* Effect.tryPromise({ try: () => found(path), catch: (cause) => unread(reasonOf(cause)) })
+    const logs = yield* Effect.tryPromise({
+      try: () => found(path),
+      catch: (cause) => unread(codeOf(cause, String(cause)))
+    })
     if (logs === undefined) return yield* unread("there is no such file or folder")
     if (logs.length === 0) return yield* unread("it holds no logs (*.jsonl, rollout-*.json, rollout-*.jsonl.zst)")
     for (const source of logs) sources.set(source.path, source)
@@ -244,17 +245,16 @@ const run = (request: Request) =>
   request.paths.length === 0
     ? list(request.json)
     : Effect.gen(function* () {
-        const place = request.dryRun ? yield* existingOr(":memory:") : yield* DatabasePath.writable
-        yield* Signal.stopping("stopped; import the same logs again to continue")(importAll(request)).pipe(
-          Effect.provide(Layer.merge(PlaceStore.layer(place), NodeFileSystem.layer))
-        )
+        const importing = (to: DatabasePath.Place) =>
+          Signal.stopping("stopped; import the same logs again to continue")(importAll(request)).pipe(
+            Effect.provide(Layer.merge(PlaceStore.layer(to), NodeFileSystem.layer))
+          )
+        if (!request.dryRun) return yield* importing(yield* DatabasePath.writable)
+        // A rehearsal creates no database.
+        const inMemory = DatabasePath.fileAt(":memory:")
+        const place = (yield* DatabasePath.exists) ? yield* DatabasePath.place : inMemory
+        yield* Effect.catchIf(importing(place), isMissing, () => importing(inMemory))
       })
-
-/** A rehearsal creates no database. */
-const existingOr = (otherwise: string) =>
-  Effect.flatMap(DatabasePath.exists, (exists) =>
-    exists ? DatabasePath.place : Effect.succeed(DatabasePath.fileAt(otherwise))
-  )
 
 const dialects = ["auto", "xcsh", "pi", "thread", "claude-code", "codex"] as const
 

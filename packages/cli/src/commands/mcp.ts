@@ -20,8 +20,6 @@ const run = Effect.fn("Command.mcp")(function* (options: { readonly record: bool
   )
 }, Effect.scoped)
 
-const noRecord = Flags.toggle("no-record", "store nothing in the database")
-
 export const mcp = verb({
   name: "mcp",
   summary: "serve live shells to an MCP client over stdin and stdout",
@@ -37,7 +35,7 @@ export const mcp = verb({
     "The section shell of the configuration file sets how long a shell may be idle, how many may be open, and where whole " +
       "outputs are kept. What the shells ran is recorded as a session: daybook shell watch shows it."
   ],
-  given: { words: Flags.many("WORD"), noRecord },
+  given: { words: Flags.many("WORD"), noRecord: Flags.toggle("no-record", "store nothing in the database") },
   examples: [
     ["daybook mcp", "serves until stdin ends; started by an MCP client"],
     ["daybook mcp --no-record", "leaves no session in the database"],

@@ -1,6 +1,6 @@
 /** `daybook nodes`: which servers are nodes of the database, and what waits for another one. Spec: CL-822 in specs/cli.md. */
 import { Effect, Schema } from "effect"
-import { NodesReport } from "@daybook/log/domain/NodesReport"
+import { type NodeReport, NodesReport } from "@daybook/log/domain/NodesReport"
 import * as Flags from "../arguments/Flags.ts"
 import { verb } from "../arguments/Verb.ts"
 import * as Nodes from "../host/Nodes.ts"
@@ -9,16 +9,25 @@ import { Output } from "../terminal/Output.ts"
 
 const encode = Schema.encodeSync(NodesReport)
 
-const table = ({ nodes }: NodesReport): string =>
-  columns(
-    nodes.map(({ address, leaving, running, since, workspaces }) => [
-      address,
-      leaving ? "leaves" : "up",
-      `since ${dateTime(since)}`,
-      `${running} running`,
-      workspaces.join(" ")
+const handOversOf = ({ handedOver, movedAt, takenUp }: NodeReport): string =>
+  `gave ${handedOver} took ${takenUp}${movedAt === undefined ? "" : `, last ${dateTime(movedAt)}`}`
+
+/** Each node, and its sessions below it. */
+const table = ({ nodes }: NodesReport): string => {
+  const lines = columns(
+    nodes.map((node) => [
+      node.address,
+      node.leaving ? "leaves" : "up",
+      `since ${dateTime(node.since)}`,
+      `${node.running} running`,
+      `lag ${node.lagMs} ms`,
+      `unindexed ${node.unindexed}`,
+      handOversOf(node),
+      node.workspaces.join(" ")
     ])
-  )
+  ).split("\n")
+  return lines.map((line, at) => [line, ...(nodes[at]?.sessions ?? []).map((id) => `  ${id}`)].join("\n")).join("\n")
+}
 
 const run = Effect.fn("Command.nodes")(function* ({ json }: { readonly json: boolean }) {
   const output = yield* Output
@@ -37,7 +46,9 @@ export const nodes = verb({
   words: "",
   details: [
     "The columns are: the address where the other nodes reach it, up or leaves (it ends when its turns do), its start " +
-      "(UTC), how many sessions run there, and its workspaces. stderr names the workspaces that sessions wait for and no " +
+      "(UTC), how many sessions run there, how late its event loop is, how many positions of the log its search index " +
+      "does not have yet, how many sessions it gave to other nodes and took from them since its start, and its " +
+      "workspaces. The sessions that run there are below it. stderr names the workspaces that sessions wait for and no " +
       "node has."
   ],
   given: { json: Flags.json },

@@ -172,7 +172,7 @@ const given = {
   maxSize: Flags.value(
     "max-size",
     "SIZE",
-    "prune until the file is at most this size, for example 2GB; not on PostgreSQL",
+    "prune until the file is at most this size, for example 2GB; on PostgreSQL, what is in use in the tables",
     (text) => orRule(sizeOf(text), sizeRule)
   ),
   to: Flags.value<number | "compaction">(
@@ -228,11 +228,6 @@ export const prune = verb({
         return yield* new UsageError({ message: "say what may go: give --keep AGE, --max-size SIZE or --to SEQ" })
       }
       const place = yield* DatabasePath.existing
-      if (place._tag === "Postgres" && maxSize !== undefined) {
-        return yield* new UsageError({
-          message: `the database is ${place.name}, and only a file shrinks to a size: give --keep AGE or --to SEQ`
-        })
-      }
       yield* file === undefined ? run(place, given) : putBack(place, file, json)
     })
 })

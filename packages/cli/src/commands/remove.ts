@@ -53,8 +53,6 @@ const removeFiles = Effect.fnUntraced(function* (place: DatabasePath.Place) {
   )
 })
 
-const yes = Flags.toggle("yes", "do not ask")
-
 /** The session's id if the log has removed it: a command that was killed may have left its files. */
 const removedBefore = Effect.fnUntraced(function* (reference: string) {
   const log = yield* EventLog
@@ -95,7 +93,7 @@ export const remove = verb({
       "by this command. Files at other roots go with the next daybook files export --root DIR. Changed files stay there " +
       "under a name that contains .aside. Outputs of its live shells are removed. Backups and archives keep the session: delete them yourself."
   ],
-  given: { session: sessionWord, yes },
+  given: { session: sessionWord, yes: Flags.toggle("yes", "do not ask") },
   examples: [["daybook remove ses_01JD --yes", "deletes it without asking"]],
   overServer: true,
   run: (given) =>

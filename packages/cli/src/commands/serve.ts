@@ -275,12 +275,6 @@ const agent = Flags.repeated<Written>(
   "serve this agent, under ALIAS (default: its name); may be repeated",
   (given) => Effect.tap(withAlias(given), ({ text }) => aName(text))
 )
-const model = Flags.repeated<Written>(
-  "model",
-  "P/M[=ALIAS]",
-  "serve this model, provider/model, under ALIAS (default: its name); may be repeated",
-  withAlias
-)
 const root = Flags.text(
   "root",
   "DIR",
@@ -303,57 +297,9 @@ const node = Flags.value("node", "HOST:PORT", "be a node of the database; the ot
     ? Effect.fail("an address of this machine with a port, such as 10.0.0.5:4311")
     : Effect.succeed(address)
 })
-const httpName = Flags.repeated<string>(
-  "http-name",
-  "NAME",
-  "answer under this host name too; may be repeated",
-  (text) => (/^[A-Za-z0-9._-]+(?::\d{1,5})?$/.test(text) ? Effect.succeed(text) : Effect.fail("a host name"))
-)
-const httpOrigin = Flags.repeated<string>(
-  "http-origin",
-  "ORIGIN",
-  "let pages of this other origin use the server, such as https://app.example; may be repeated",
-  (text) => {
-    const origin = originOf(text)
-    return origin === undefined
-      ? Effect.fail("an origin, such as https://app.example:8443: no path, and no `*`")
-      : Effect.succeed(origin)
-  }
-)
-const httpRoot = Flags.repeated<string>(
-  "http-root",
-  "DIR",
-  "sessions of HTTP clients work only in this folder and below; may be repeated",
-  (text) => (text === "" ? Effect.fail("a folder") : Effect.succeed(text))
-)
-const httpRate = Flags.integer("http-rate", "N", "requests a second that one token may send (default: 4000)", 1)
-const tlsCert = Flags.text("tls-cert", "FILE", "the certificate of HTTPS with its chain, as PEM")
-const tlsKey = Flags.text("tls-key", "FILE", "the key of the certificate, as PEM")
-const behindProxy = Flags.toggle("behind-proxy", "HTTP is behind a proxy that terminates TLS")
-
-const drain = Flags.integer(
-  "drain",
-  "SECONDS",
-  "how long running turns may go on after SIGTERM before they are interrupted (default: 10)",
-  0
-)
-
-const showToken = Flags.toggle("show-token", "print the server's token also when stdout is not a terminal")
 
 /** Names are parts of the names of shards. */
 const longestWorkspace = 30
-
-const workspace = Flags.repeated<readonly [string, string]>(
-  "workspace",
-  "NAME=DIR",
-  "the node has this workspace: sessions that name it run on such nodes only; may be repeated",
-  (text) => {
-    const [, name = "", folder = ""] = /^([^=]*)=(.+)$/s.exec(text) ?? []
-    return isName(name) && name.length <= longestWorkspace
-      ? Effect.succeed([name, folder] as const)
-      : Effect.fail(`NAME=DIR, with a name of at most ${longestWorkspace} letters, digits, dots and dashes`)
-  }
-)
 
 /** The node with its workspaces, whose folders must exist. */
 const nodeOf = Effect.fnUntraced(function* (
@@ -372,12 +318,6 @@ const nodeOf = Effect.fnUntraced(function* (
 
 const logFormats = ["text", "json"] as const
 const logLevels = ["debug", "info", "warning", "error", "none"] as const
-const logFormat = Flags.choice("log-format", logFormats, "the format of the log on stderr (default: text)")
-const logLevel = Flags.choice(
-  "log-level",
-  logLevels,
-  "the lowest level that is logged (default: info; at a terminal: warning)"
-)
 
 /** The options of HTTP, which come together. */
 const httpOf = (given: {
@@ -439,24 +379,65 @@ export const serve = verb({
   given: {
     words: Flags.many("WORD"),
     agent,
-    model,
+    model: Flags.repeated<Written>(
+      "model",
+      "P/M[=ALIAS]",
+      "serve this model, provider/model, under ALIAS (default: its name); may be repeated",
+      withAlias
+    ),
     http,
     node,
-    workspace,
-    httpName,
-    httpOrigin,
-    httpRoot,
-    httpRate,
-    tlsCert,
-    tlsKey,
-    behindProxy,
-    drain,
+    workspace: Flags.repeated<readonly [string, string]>(
+      "workspace",
+      "NAME=DIR",
+      "the node has this workspace: sessions that name it run on such nodes only; may be repeated",
+      (text) => {
+        const [, name = "", folder = ""] = /^([^=]*)=(.+)$/s.exec(text) ?? []
+        return isName(name) && name.length <= longestWorkspace
+          ? Effect.succeed([name, folder] as const)
+          : Effect.fail(`NAME=DIR, with a name of at most ${longestWorkspace} letters, digits, dots and dashes`)
+      }
+    ),
+    httpName: Flags.repeated<string>("http-name", "NAME", "answer under this host name too; may be repeated", (text) =>
+      /^[A-Za-z0-9._-]+(?::\d{1,5})?$/.test(text) ? Effect.succeed(text) : Effect.fail("a host name")
+    ),
+    httpOrigin: Flags.repeated<string>(
+      "http-origin",
+      "ORIGIN",
+      "let pages of this other origin use the server, such as https://app.example; may be repeated",
+      (text) => {
+        const origin = originOf(text)
+        return origin === undefined
+          ? Effect.fail("an origin, such as https://app.example:8443: no path, and no `*`")
+          : Effect.succeed(origin)
+      }
+    ),
+    httpRoot: Flags.repeated<string>(
+      "http-root",
+      "DIR",
+      "sessions of HTTP clients work only in this folder and below; may be repeated",
+      (text) => (text === "" ? Effect.fail("a folder") : Effect.succeed(text))
+    ),
+    httpRate: Flags.integer("http-rate", "N", "requests a second that one token may send (default: 4000)", 1),
+    tlsCert: Flags.text("tls-cert", "FILE", "the certificate of HTTPS with its chain, as PEM"),
+    tlsKey: Flags.text("tls-key", "FILE", "the key of the certificate, as PEM"),
+    behindProxy: Flags.toggle("behind-proxy", "HTTP is behind a proxy that terminates TLS"),
+    drain: Flags.integer(
+      "drain",
+      "SECONDS",
+      "how long running turns may go on after SIGTERM before they are interrupted (default: 10)",
+      0
+    ),
     root,
     chroot,
     trust: Flags.trust,
-    showToken,
-    logFormat,
-    logLevel,
+    showToken: Flags.toggle("show-token", "print the server's token also when stdout is not a terminal"),
+    logFormat: Flags.choice("log-format", logFormats, "the format of the log on stderr (default: text)"),
+    logLevel: Flags.choice(
+      "log-level",
+      logLevels,
+      "the lowest level that is logged (default: info; at a terminal: warning)"
+    ),
     json: Flags.json
   },
   examples: [

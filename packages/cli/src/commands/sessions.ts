@@ -1,5 +1,5 @@
 /** `daybook sessions`, `daybook messages`, `daybook show`: lists and transcripts. Spec: CL-14..CL-16, CL-400. */
-import { Chunk, Clock, Effect, Option, Stream } from "effect"
+import { Chunk, Clock, Effect, Stream } from "effect"
 import * as OwnerRows from "@daybook/log/coordination/OwnerRows"
 import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
@@ -8,10 +8,12 @@ import {
   type Message,
   type ToolPart,
   type UserMessage,
-  withheldText
+  withheldText,
+  wordsOf
 } from "@daybook/log/domain/Message"
 import { modelText, type Expansion } from "@daybook/log/domain/Values"
 import { Inbox } from "@daybook/log/store/Inbox"
+import { allItems } from "@daybook/log/store/Pages"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
@@ -29,26 +31,10 @@ export const messageLine = (message: Message): string =>
   `${String(message.seq).padStart(6)}  ${dateTime(message.createdAt)}  ${message.type.padEnd(14)}  ${message.id}  ${oneLine(words(message), 72)}\n`
 
 const words = (message: Message): string => {
-  switch (message.type) {
-    case "user":
-    case "system":
-    case "synthetic":
-      return message.text
-    case "assistant": {
-      const text = message.content.flatMap((part) => (part.type === "text" ? [part.text ?? ""] : [])).join(" ")
-      const tools = message.content.flatMap((part) => (part.type === "tool" ? [`[${part.name}]`] : []))
-      return [text, ...tools, trouble(message)?.message ?? ""].filter((part) => part !== "").join(" ")
-    }
-    case "shell":
-      return `$ ${message.command}`
-    case "agent-switched":
-      return message.agent
-    case "model-switched":
-      return modelText(message.model)
-    case "compaction":
-    case "branch-summary":
-      return message.summary
-  }
+  if (message.type !== "assistant") return wordsOf(message)
+  const text = message.content.flatMap((part) => (part.type === "text" ? [part.text ?? ""] : [])).join(" ")
+  const tools = message.content.flatMap((part) => (part.type === "tool" ? [`[${part.name}]`] : []))
+  return [text, ...tools, trouble(message)?.message ?? ""].filter((part) => part !== "").join(" ")
 }
 
 /** Why the request failed, or what the answer lacks (CL-621). */
@@ -208,15 +194,7 @@ export const messages = verb({
 export const allMessages = (sessionID: SessionID) =>
   Stream.unwrap(
     Effect.map(SessionStore, (sessions) =>
-      Stream.paginateChunkEffect(undefined as number | undefined, (cursor) =>
-        Effect.map(sessions.messages({ sessionID, limit: 50, cursor }), (page) => {
-          const last = page.items.at(-1)
-          return [
-            Chunk.unsafeFromArray(page.items),
-            last === undefined || page.cursor === undefined ? Option.none() : Option.some(last.seq)
-          ] as const
-        })
-      )
+      allItems((cursor: number | undefined) => sessions.messages({ sessionID, limit: 50, cursor }))
     )
   )
 

@@ -11,8 +11,6 @@ const loaded = <M, E, R>(load: () => Promise<M>, use: (module: M) => Effect.Effe
 
 const calls = () => import("../host/ShellCalls.ts")
 
-const all = Flags.toggle("all", "every open shell")
-
 const list = verb({
   name: "list",
   summary: "list the open shells",
@@ -38,7 +36,7 @@ const destroy = verb({
     "Closes shells, and returns when nothing of them runs any more: neither a running command nor a background job. The " +
       "exit code is 3 if one of them is not open; the others are closed all the same."
   ],
-  given: { ids: Flags.many("ID"), all, json: Flags.json },
+  given: { ids: Flags.many("ID"), all: Flags.toggle("all", "every open shell"), json: Flags.json },
   examples: [
     ["daybook shell destroy 1_local 2_docker_web", "closes two shells"],
     ["daybook shell destroy --all", "closes every shell"]
@@ -52,8 +50,6 @@ const destroy = verb({
     })
 })
 
-const stderr = Flags.toggle("stderr", "what the command printed to stderr, instead of stdout")
-
 const output = verb({
   name: "output",
   summary: "print the whole output of a command",
@@ -63,7 +59,11 @@ const output = verb({
       "daybook shell exec and of daybook mcp. The outputs stay on disk when their shell and its host have ended, until newer " +
       "ones take their place. With --json, each page is a line."
   ],
-  given: { handle: Flags.one("HANDLE"), stderr, json: Flags.json },
+  given: {
+    handle: Flags.one("HANDLE"),
+    stderr: Flags.toggle("stderr", "what the command printed to stderr, instead of stdout"),
+    json: Flags.json
+  },
   examples: [["daybook shell output 1_local.3.267733b9 | less", "everything that the command printed"]],
   run: (given) => loaded(calls, (work) => work.run(given))
 })
@@ -87,14 +87,6 @@ const host = verb({
     )
 })
 
-const timeout = Flags.integer("timeout", "SECONDS", "stop the command after that long (default and most: 3600)", 1)
-const grep = Flags.text("grep", "PATTERN", "only lines that match a pattern of RE2's syntax")
-const context = Flags.integer("context", "N", "with --grep: also N lines before and after each match", 0)
-const head = Flags.integer("head", "N", "only the first N lines; with --tail, both ends", 1)
-const tail = Flags.integer("tail", "N", "only the last N lines", 1)
-const maxChars = Flags.integer("max-chars", "N", "at most N characters of each stream (default here: 100000)", 1)
-const stdin = Flags.toggle("stdin", "send this command's stdin, as text; the command's input is empty without it")
-
 const exec = verb({
   name: "exec",
   summary: "run a command in a shell",
@@ -110,13 +102,13 @@ const exec = verb({
   given: {
     id: Flags.one("ID"),
     words: Flags.many("COMMAND"),
-    timeout,
-    grep,
-    context,
-    head,
-    tail,
-    maxChars,
-    stdin,
+    timeout: Flags.integer("timeout", "SECONDS", "stop the command after that long (default and most: 3600)", 1),
+    grep: Flags.text("grep", "PATTERN", "only lines that match a pattern of RE2's syntax"),
+    context: Flags.integer("context", "N", "with --grep: also N lines before and after each match", 0),
+    head: Flags.integer("head", "N", "only the first N lines; with --tail, both ends", 1),
+    tail: Flags.integer("tail", "N", "only the last N lines", 1),
+    maxChars: Flags.integer("max-chars", "N", "at most N characters of each stream (default here: 100000)", 1),
+    stdin: Flags.toggle("stdin", "send this command's stdin, as text; the command's input is empty without it"),
     json: Flags.json
   },
   examples: [
@@ -134,26 +126,6 @@ const exec = verb({
     )
 })
 
-const cwd = Flags.text("cwd", "DIR", "the folder in which it starts (default: this one; of ssh and docker their own)")
-const ssh = Flags.text("ssh", "USER@HOST[:PORT]", "over SSH")
-const key = Flags.text("key", "FILE", "ssh: a private key in the folder of keys that the configuration names")
-const agent = Flags.toggle("agent", "ssh: use the keys of the SSH agent that the host's SSH_AUTH_SOCK names")
-const password = Flags.toggle("password", "ssh: ask for the password, or with --key for the key's passphrase")
-const passwordStdin = Flags.toggle("password-stdin", "ssh: read the password from the first line of stdin")
-const fingerprint = Flags.text("fingerprint", "SHA256:...", "ssh: the fingerprint that the host's key must have")
-const docker = Flags.text("docker", "CONTAINER", "in a running container")
-const user = Flags.text("user", "USER", "docker: the user in the container")
-const workspace = Flags.text("workspace", "DIR", "keep checkpoints of this folder, where the shell runs")
-const manual = Flags.toggle("no-auto-checkpoint", "no checkpoint before each command that may change files")
-const ignore = Flags.repeated(
-  "ignore",
-  "PATTERN",
-  "files that checkpoints leave alone, as in .gitignore",
-  Effect.succeed
-)
-const allow = Flags.text("allow", "NAMES", "only these commands may run: names, separated by commas")
-const deny = Flags.text("deny", "NAMES", "these commands may not run")
-
 const create = verb({
   name: "create",
   summary: "open a shell and print its id",
@@ -167,20 +139,25 @@ const create = verb({
       "environment, which is that of the command that started the host."
   ],
   given: {
-    cwd,
-    ssh,
-    key,
-    agent,
-    password,
-    passwordStdin,
-    fingerprint,
-    docker,
-    user,
-    workspace,
-    manual,
-    ignores: ignore,
-    allow,
-    deny,
+    cwd: Flags.text("cwd", "DIR", "the folder in which it starts (default: this one; of ssh and docker their own)"),
+    ssh: Flags.text("ssh", "USER@HOST[:PORT]", "over SSH"),
+    key: Flags.text("key", "FILE", "ssh: a private key in the folder of keys that the configuration names"),
+    agent: Flags.toggle("agent", "ssh: use the keys of the SSH agent that the host's SSH_AUTH_SOCK names"),
+    password: Flags.toggle("password", "ssh: ask for the password, or with --key for the key's passphrase"),
+    passwordStdin: Flags.toggle("password-stdin", "ssh: read the password from the first line of stdin"),
+    fingerprint: Flags.text("fingerprint", "SHA256:...", "ssh: the fingerprint that the host's key must have"),
+    docker: Flags.text("docker", "CONTAINER", "in a running container"),
+    user: Flags.text("user", "USER", "docker: the user in the container"),
+    workspace: Flags.text("workspace", "DIR", "keep checkpoints of this folder, where the shell runs"),
+    manual: Flags.toggle("no-auto-checkpoint", "no checkpoint before each command that may change files"),
+    ignores: Flags.repeated(
+      "ignore",
+      "PATTERN",
+      "files that checkpoints leave alone, as in .gitignore",
+      Effect.succeed
+    ),
+    allow: Flags.text("allow", "NAMES", "only these commands may run: names, separated by commas"),
+    deny: Flags.text("deny", "NAMES", "these commands may not run"),
     json: Flags.json
   },
   examples: [

@@ -6,6 +6,7 @@ import * as Flags from "../arguments/Flags.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
+import type { Place } from "../config/DatabasePath.ts"
 import { Remote, type Server } from "../host/Remote.ts"
 import { withReader } from "../host/Runtime.ts"
 import { measure } from "../host/StatsMeasure.ts"
@@ -36,11 +37,19 @@ const snapshotsText = ({ bytes, folders, snapshots }: SnapshotStats): string =>
     ? ""
     : `snapshots of files ${sizeText(bytes)}: ${many(snapshots, "snapshot")} of ${many(folders, "folder")}\n`
 
+/** PostgreSQL's write-ahead log is that of the whole server, so its tables stand alone. */
+const placeText = ({ fileBytes, freeBytes, walBytes }: StatsReport): string => {
+  const free = freeBytes === undefined ? "" : `, free pages ${sizeText(freeBytes)}`
+  return walBytes === undefined
+    ? `tables ${sizeText(fileBytes)}${free}\n`
+    : `file ${sizeText(fileBytes)}, write-ahead log ${sizeText(walBytes)}${free}\n`
+}
+
 const statsText = (found: StatsReport): string => {
   const about = found.sampled ? " (estimated from a sample; --exact reads everything)" : ""
   return [
     found.metrics === undefined ? "" : `${metricsText(found.metrics)}\n`,
-    `file ${sizeText(found.fileBytes)}, write-ahead log ${sizeText(found.walBytes)}, free pages ${sizeText(found.freeBytes)}\n`,
+    placeText(found),
     `${many(found.sessions, "session")}, ${many(found.events, "event")}, ${sizeText(found.bytes)} of payloads${about}\n`,
     found.contentBytes === 0 ? "" : `compressed events below the floors: ${sizeText(found.contentBytes)}\n`,
     found.prune === undefined ? "" : prunableText(found.prune),
@@ -76,8 +85,8 @@ type StatsRequest = { readonly sessionID: SessionID | undefined; readonly exact:
 
 /** Prints where the bytes of the database are. */
 const run = Effect.fn("Command.stats")(
-  function* (database: string, wanted: StatsRequest) {
-    yield* print(yield* measure({ database, ...wanted }), wanted)
+  function* (place: Place, wanted: StatsRequest) {
+    yield* print(yield* measure(place, wanted), wanted)
   },
   Effect.mapError((error) =>
     error._tag === "BackupFailed" && error.reason === "not-found" ? new NotFound({ message: error.message }) : error
@@ -100,11 +109,11 @@ export const stats = verb({
   summary: "show where the bytes of the database are",
   words: "[SESSION]",
   details: [
-    "It prints the size of the file and of its free pages, and the bytes by table, type of event, day and session. With " +
+    "It prints the size of the file, or of PostgreSQL's tables, and of its free pages, and the bytes by table, type of event, day and session. With " +
       "SESSION, an id, a title, or the beginning of either, it counts that session's events only, and says what the session did: turns, tool calls, time at work, tokens and cost. The columns are bytes, events, name. It also says what " +
       "`daybook prune` can remove, and estimates what that would free.",
     "Nothing is changed. Unless --exact is given, the numbers of a database with more than 500,000 events are estimated from " +
-      "a sample, without what prune can remove, and the tables of one above 1 GiB are omitted."
+      "a sample, without what prune can remove, and the tables of a file above 1 GiB are omitted."
   ],
   given: { session: Flags.optional("SESSION"), exact, json: Flags.json },
   examples: [
@@ -116,13 +125,10 @@ export const stats = verb({
   run: ({ exact, json, session }) =>
     Effect.gen(function* () {
       const server = yield* Remote
-      const database =
-        server === undefined
-          ? yield* DatabasePath.existingFile("\\dt+ SCHEMA.* in psql shows the sizes of the tables")
-          : undefined
+      const place = server === undefined ? yield* DatabasePath.existing : undefined
       const sessionID = session === undefined ? undefined : yield* idOf(session)
       const wanted = { sessionID, exact, json }
       if (server !== undefined) yield* runOver(server, wanted)
-      else if (database !== undefined) yield* run(database, wanted)
+      else if (place !== undefined) yield* run(place, wanted)
     })
 })

@@ -2,10 +2,11 @@
  * `daybook tree`, `label`, `branch` and `fork`: the tree of a session's messages, labels of messages, where history
  * continues, and a new session from a message. Spec: CL-211..CL-216.
  */
-import { Chunk, Effect, Iterable, Option, Stream } from "effect"
+import { Chunk, Effect, Iterable, Stream } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { TreeNode } from "@daybook/log/domain/HistoryPath"
+import { allItems } from "@daybook/log/store/Pages"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
@@ -161,12 +162,7 @@ const pageSize = 200
 const nodes = (sessionID: SessionID) =>
   Stream.unwrap(
     Effect.map(SessionStore, (sessions) =>
-      Stream.paginateChunkEffect(undefined as number | undefined, (cursor) =>
-        Effect.map(
-          sessions.tree({ sessionID, limit: pageSize, cursor }),
-          (page) => [Chunk.unsafeFromArray([...page.items]), Option.fromNullable(page.cursor)] as const
-        )
-      )
+      allItems((cursor: number | undefined) => sessions.tree({ sessionID, limit: pageSize, cursor }))
     )
   )
 

@@ -5,11 +5,12 @@
  */
 import { stat } from "node:fs/promises"
 import { homedir } from "node:os"
-import { isAbsolute, join, resolve } from "node:path"
+import { join, resolve } from "node:path"
 import { Effect, Schema } from "effect"
 import { NamingMode } from "@daybook/core/session/SessionOptions"
 import { oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
+import { configFolder } from "../support/Paths.ts"
 import * as Config from "./Config.ts"
 import * as Keychain from "./Keychain.ts"
 
@@ -18,11 +19,9 @@ type Env = Readonly<Record<string, string | undefined>>
 /** The user's folder, and the configuration file: a named file, or the file in that folder. */
 type Places = { readonly userFolder: string; readonly file: string; readonly named: boolean }
 
-/** `DAYBOOK_CONFIG`, else `daybook/config.yaml` in `XDG_CONFIG_HOME` (if that is absolute), else in `~/.config`. Pure. */
+/** `DAYBOOK_CONFIG`, else `config.yaml` in the person's folder of settings. Pure. */
 export const placesOf = (env: Env, home: string, cwd: string): Places => {
-  const config = env["XDG_CONFIG_HOME"]
-  const base = config !== undefined && isAbsolute(config) ? config : join(home, ".config")
-  const userFolder = join(base, "daybook")
+  const userFolder = configFolder(env, home)
   const given = env["DAYBOOK_CONFIG"] ?? ""
   return given === ""
     ? { userFolder, file: join(userFolder, "config.yaml"), named: false }

@@ -7,20 +7,23 @@ import { homedir } from "node:os"
 import { dirname } from "node:path"
 import { Effect, Redacted } from "effect"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
+import { codeOf } from "@daybook/log/support/SystemError"
 import { DatabaseProblem, NotFound, UsageError } from "../support/Errors.ts"
 import { databasePath, databaseServer } from "../support/Paths.ts"
 
 /** Where the log is kept. What stays on this machine is beside `path`, which is the file, if it is one. */
-export type Place =
-  | { readonly _tag: "File"; readonly path: string; readonly name: string }
-  | {
-      readonly _tag: "Postgres"
-      readonly path: string
-      /** The address without user and password. */
-      readonly name: string
-      readonly url: Redacted.Redacted
-      readonly schema: string
-    }
+export type Place = { readonly _tag: "File"; readonly path: string; readonly name: string } | ServerPlace
+
+export interface ServerPlace {
+  readonly _tag: "Postgres"
+  readonly path: string
+  /** The address without user and password, with the schema. */
+  readonly name: string
+  readonly url: Redacted.Redacted
+  readonly schema: string
+  /** Whether opening it makes a schema that does not exist. */
+  readonly make: boolean
+}
 
 export const fileAt = (path: string): Place => ({ _tag: "File", path, name: path })
 
@@ -36,8 +39,9 @@ const placeIn = (env: NodeJS.ProcessEnv): Effect.Effect<Place, UsageError> => {
     })
   }
   const { host, pathname } = new URL(server.url)
-  const name = `postgres://${host}${pathname}`
-  return Effect.succeed({ _tag: "Postgres", path, name, url: Redacted.make(server.url), schema: server.schema })
+  const { schema } = server
+  const name = `postgres://${host}${pathname}?schema=${schema}`
+  return Effect.succeed({ _tag: "Postgres", path, name, url: Redacted.make(server.url), schema, make: false })
 }
 
 /** The place that the environment names; it may not exist. */
@@ -49,14 +53,14 @@ export const placeOf = (word: string): Effect.Effect<Place, UsageError> =>
 
 /** The file of a verb that works on files only; the refusal says what to use instead (CL-802). */
 const onlyFile =
-  (instead: string) =>
+  (instead: (place: ServerPlace) => string) =>
   (place: Place): Effect.Effect<string, UsageError> =>
     place._tag === "File"
       ? Effect.succeed(place.path)
-      : new UsageError({ message: `the database is ${place.name}, and this needs a file: ${instead}` })
+      : new UsageError({ message: `the database is ${place.name}, and this needs a file: ${instead(place)}` })
 
 const problem = ({ _tag, path }: Place, cause: unknown) => {
-  const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
+  const code = codeOf(cause, String(cause))
   if (_tag === "Postgres") {
     const message = `${dirname(path)}: the folder of this machine's files cannot be used (${code}); set XDG_DATA_HOME to another one`
     return new DatabaseProblem({ message })
@@ -68,12 +72,10 @@ const problem = ({ _tag, path }: Place, cause: unknown) => {
   return new DatabaseProblem({ message })
 }
 
-const hasCode = (cause: unknown, code: string) => cause instanceof Error && "code" in cause && cause.code === code
-
 /** The file, or a path without a file in the folder of a database of PostgreSQL. */
 export const path = current
 
-/** Whether there is a database. A database of PostgreSQL counts always: opening it creates its tables. */
+/** Whether there is a database. One of PostgreSQL counts always: to open it without its schema fails as `not-found`. */
 export const exists = Effect.flatMap(current, (path) =>
   databaseServer(process.env) === undefined
     ? Effect.promise(() =>
@@ -96,7 +98,7 @@ export const existingAt = (given: Effect.Effect<Place, UsageError>) =>
       ? Effect.void
       : Effect.tryPromise({ try: () => stat(place.path), catch: (cause) => cause }).pipe(
           Effect.mapError((cause) =>
-            hasCode(cause, "ENOENT")
+            codeOf(cause) === "ENOENT"
               ? new NotFound({ message: `there is no database at ${place.path} yet; daybook prompt creates it` })
               : problem(place, cause)
           )
@@ -104,7 +106,7 @@ export const existingAt = (given: Effect.Effect<Place, UsageError>) =>
   )
 
 /** An existing file, for a verb that works on files only. */
-export const existingFile = (instead: string) => Effect.flatMap(existing, onlyFile(instead))
+export const existingFile = (instead: (place: ServerPlace) => string) => Effect.flatMap(existing, onlyFile(instead))
 
 /** Whether this process may create or write the database: its folder, or the nearest one that exists, can be written. */
 export const canWrite: Effect.Effect<boolean> = Effect.flatMap(current, (path) => {
@@ -112,7 +114,7 @@ export const canWrite: Effect.Effect<boolean> = Effect.flatMap(current, (path) =
   const check = (folder: string): Promise<boolean> =>
     access(folder, constants.W_OK | constants.X_OK).then(
       () => true,
-      (cause: unknown) => hasCode(cause, "ENOENT") && dirname(folder) !== folder && check(dirname(folder))
+      (cause: unknown) => codeOf(cause) === "ENOENT" && dirname(folder) !== folder && check(dirname(folder))
     )
   return Effect.promise(() => check(dirname(path)))
 })
@@ -121,15 +123,15 @@ export const canWrite: Effect.Effect<boolean> = Effect.flatMap(current, (path) =
 export const writable: Effect.Effect<Place, DatabaseProblem | UsageError> = Effect.suspend(() => writableAt(place))
 
 export const writableAt = (given: Effect.Effect<Place, UsageError>) =>
-  Effect.tap(given, (place) =>
-    place.path === ":memory:"
-      ? Effect.void
-      : Effect.tryPromise({
-          try: () => makeFolders(dirname(place.path), 0o700),
-          catch: (cause) => problem(place, cause)
-        })
-  )
+  Effect.flatMap(given, (place) => {
+    const made: Place = place._tag === "File" ? place : { ...place, make: true }
+    if (place.path === ":memory:") return Effect.succeed(made)
+    return Effect.tryPromise({
+      try: () => makeFolders(dirname(place.path), 0o700),
+      catch: (cause) => problem(place, cause)
+    }).pipe(Effect.as(made))
+  })
 
 /** A file that may not exist yet, for a verb that works on files only. */
-export const writableFile = (instead: string) =>
+export const writableFile = (instead: (place: ServerPlace) => string) =>
   Effect.zipRight(Effect.flatMap(place, onlyFile(instead)), Effect.flatMap(writable, onlyFile(instead)))

@@ -28,6 +28,7 @@ import type { Place } from "../config/DatabasePath.ts"
 import * as ModelList from "./ModelList.ts"
 import * as PlaceStore from "./PlaceStore.ts"
 import { ownFiles } from "./ShellHostPlace.ts"
+import type { MeasuredStore } from "./StatsMeasure.ts"
 import type { UsageError } from "../support/Errors.ts"
 import { dataFolder, neutralPath, rootPath } from "../support/Paths.ts"
 import * as PermissionPrompt from "../terminal/PermissionPrompt.ts"
@@ -54,6 +55,7 @@ type Services =
   | Inbox
   | NodeStore
   | ConsumerStore
+  | MeasuredStore
   | Templates
 
 type OpenFailure = ConfigError.ConfigError | Layer.Layer.Error<ReturnType<typeof Daybook.layer>>

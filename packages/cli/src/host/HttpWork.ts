@@ -14,6 +14,7 @@ import { Search } from "@daybook/log/search/Search"
 import * as SqlSearch from "@daybook/log/search/SqlSearch"
 import * as HttpServing from "@daybook/server/http/HttpServing"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
+import { codeOf } from "@daybook/log/support/SystemError"
 import { Catalog } from "@daybook/models"
 import type { Asks } from "@daybook/server"
 import type { Machine } from "@daybook/server/http/ServerHandlers"
@@ -24,15 +25,13 @@ import { oneLine } from "../render/Plain.ts"
 import { FileProblem } from "../support/Errors.ts"
 import { dataFolder } from "../support/Paths.ts"
 import * as ModelList from "./ModelList.ts"
-import * as Nodes from "./Nodes.ts"
 import * as PlaceStore from "./PlaceStore.ts"
+import type { MeasuredStore } from "./StatsMeasure.ts"
 import * as WholeFile from "./WholeFile.ts"
 
 const path = Effect.sync(() => join(dataFolder(process.env, homedir()), "http-token"))
 
 const problem = (at: string, why: string) => new FileProblem({ message: `${at}: ${why}` })
-
-const codeOf = (cause: unknown) => (cause instanceof Error && "code" in cause ? String(cause.code) : String(cause))
 
 /** The longest token and a line break. */
 const mostBytes = 129
@@ -51,7 +50,7 @@ const contentOf = (at: string) =>
         await file.close()
       }
     },
-    catch: codeOf
+    catch: (cause) => codeOf(cause, String(cause))
   }).pipe(
     Effect.catchAll((code) =>
       code === "ENOENT" ? Effect.succeed(undefined) : Effect.fail(problem(at, `it cannot be read (${code})`))
@@ -85,7 +84,7 @@ export const ensure = Effect.gen(function* () {
   const at = yield* path
   yield* Effect.tryPromise({
     try: () => makeFolders(dataFolder(process.env, homedir()), 0o700),
-    catch: (cause) => problem(at, `its folder cannot be made (${codeOf(cause)})`)
+    catch: (cause) => problem(at, `its folder cannot be made (${codeOf(cause, String(cause))})`)
   })
   const made = yield* fresh
   return yield* WholeFile.write(at, Stream.make(`${made}\n`), { force: false }).pipe(
@@ -130,27 +129,30 @@ const textOf = (path: string) =>
     catch: (cause) => new FileProblem({ message: `${oneLine(path, 400)}: it cannot be read (${String(cause)})` })
   })
 
-/** The file that a second connection can read: none of a database in memory, or of PostgreSQL. */
-const fileOf = (place: Place): string | undefined =>
-  place._tag === "File" && place.path !== ":memory:" ? place.path : undefined
-
 const searchOf = (place: Place) =>
   place.path === ":memory:"
     ? Effect.succeed(undefined)
     : Effect.map(Layer.build(Layer.provide(SqlSearch.layer, PlaceStore.layerSearching(place))), Context.get(Search))
 
-const statsOf =
-  (database: string): Machine["stats"] =>
-  ({ exact, sessionID }) =>
-    Effect.flatMap(
-      Effect.promise(() => import("./StatsMeasure.ts")),
-      ({ measure }) => measure({ database, sessionID, exact })
-    ).pipe(
-      Effect.catchIf(
-        (error) => error._tag !== "SessionNotFound" && error._tag !== "LogUnavailable",
-        (cause) => new LogUnavailable({ operation: "measure the database", reason: "unknown", cause })
-      )
-    )
+/** Measures a file over a connection of its own, and PostgreSQL over the server's. */
+const statsOf = (place: Place) =>
+  Effect.map(
+    Effect.context<MeasuredStore>(),
+    (context): Machine["stats"] =>
+      ({ exact, sessionID }) =>
+        Effect.flatMap(
+          Effect.promise(() => import("./StatsMeasure.ts")),
+          ({ measure, measureServer }) =>
+            place._tag === "File"
+              ? measure(place, { sessionID, exact })
+              : Effect.provide(measureServer(place.path, { sessionID, exact }), context)
+        ).pipe(
+          Effect.catchIf(
+            (error) => error._tag !== "SessionNotFound" && error._tag !== "LogUnavailable",
+            (cause) => new LogUnavailable({ operation: "measure the database", reason: "unknown", cause })
+          )
+        )
+  )
 
 /** Asks the host each time: it ends when nothing uses its shells. */
 const shells: Machine["shells"] = Effect.flatMap(
@@ -172,8 +174,8 @@ const models = Effect.map(ModelList.list(false), ({ models, silent: unreachable 
 /** Serves until the scope closes, and takes up what dead processes left. */
 export const serve = Effect.fn("Command.serve.http")(function* (request: HttpRequest, place: Place, asks: Asks.Asks) {
   const { behindProxy, host, names, node, origins, port, rate, roots, tls } = request
-  const filename = fileOf(place)
-  const nodes = yield* Nodes.reporting(place)
+  // A second connection cannot read a database in memory.
+  const stats = place.path === ":memory:" ? undefined : yield* statsOf(place)
   const token = yield* ensure
   const certificate = tls && (yield* Effect.all({ cert: textOf(tls.cert), key: textOf(tls.key) }))
   const { url } = yield* HttpServing.serve({
@@ -185,8 +187,7 @@ export const serve = Effect.fn("Command.serve.http")(function* (request: HttpReq
     models,
     machine: {
       shells,
-      ...(filename === undefined ? {} : { stats: statsOf(filename) }),
-      ...(nodes === undefined ? {} : { nodes })
+      ...(stats === undefined ? {} : { stats })
     },
     node,
     host,

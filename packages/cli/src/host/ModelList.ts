@@ -3,8 +3,8 @@
  * request all others of the catalogue. Spec: CL-130, CL-131, CL-720..CL-724 in specs/cli.md.
  */
 import { Effect, Either, Layer, Option } from "effect"
+import type { OfferedModel } from "@daybook/api/group/ServerApi"
 import { ModelResolver } from "@daybook/core/model/ModelResolver"
-import type { Price } from "@daybook/log/domain/Values"
 import { Catalog, Listing, Models, OfflineModel, Servers } from "@daybook/models"
 import * as Configuration from "../config/Configuration.ts"
 import * as Keychain from "../config/Keychain.ts"
@@ -29,21 +29,8 @@ export const modelOptions = Effect.gen(function* () {
 
 export const modelsLayer = Layer.effect(ModelResolver, Effect.flatMap(modelOptions, Models.make))
 
-interface ListedModel {
-  readonly model: string
-  readonly name: string
-  readonly contextTokens?: number
-  readonly outputTokens?: number
-  readonly price?: Price
-  /** The media that the model takes besides text. */
-  readonly media?: ReadonlyArray<"image" | "pdf">
-  readonly thinks?: boolean
-  readonly variants?: ReadonlyArray<string>
-  readonly source: "catalogue" | "configuration" | "server" | "built in"
-  /** The missing setting; absent if the model can be used now. */
-  readonly needs?: string
-  readonly default: boolean
-}
+/** A model by its name as a person types it. `needs` is the missing setting. */
+type ListedModel = Omit<OfferedModel, "model"> & { readonly model: string }
 
 /** One server, and the variables that hold its key. */
 type ListedServer = { readonly provider: string; readonly name: string; readonly keys: ReadonlyArray<string> }

@@ -1,7 +1,6 @@
 /** The nodes of the database, as it or the server says. A file has none. Spec: CL-822, CL-823 in specs/cli.md. */
 import { Array as Arr, Effect } from "effect"
 import type { NodesReport } from "@daybook/log/domain/NodesReport"
-import type { Inbox } from "@daybook/log/store/Inbox"
 import * as NodeStore from "@daybook/log/store/NodeStore"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { oneLine } from "../render/Plain.ts"
@@ -17,18 +16,6 @@ export const missing = ({ waiting }: NodesReport): ReadonlyArray<readonly [works
     workspace,
     `${many(length, "session")} with waiting prompts: no node has the workspace ${oneLine(workspace, 100)}`
   ])
-
-/** For a server, over its own connections; undefined for a file. A session that cannot be read is a defect of it. */
-export const reporting = (place: DatabasePath.Place) =>
-  Effect.map(Effect.context<NodeStore.NodeStore | Inbox>(), (context) =>
-    place._tag === "File"
-      ? undefined
-      : Effect.catchIf(
-          Effect.provide(NodeStore.report, context),
-          (error) => error._tag === "MessageUnreadable",
-          Effect.die
-        )
-  )
 
 /** The nodes, and the sessions that wait for another one. */
 export const found = Effect.gen(function* () {

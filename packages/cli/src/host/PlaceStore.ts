@@ -6,24 +6,22 @@ import { Effect, Layer } from "effect"
 import type * as SqlSearch from "@daybook/log/search/SqlSearch"
 import { searchPath } from "@daybook/log/storage/SearchFile"
 import * as Store from "@daybook/log/Store"
-import type { Place } from "../config/DatabasePath.ts"
+import type { Place, ServerPlace } from "../config/DatabasePath.ts"
 
-type Server = Extract<Place, { readonly _tag: "Postgres" }>
+const settingsOf = (place: ServerPlace) => ({ ...place, searchIndex: searchPath(place.path) })
 
-const settingsOf = (place: Server) => ({ ...place, searchIndex: searchPath(place.path) })
-
-/** A database of PostgreSQL, for the runtime. Without `make`, its schema must exist. */
-export const elsewhere = (place: Server, make = true): Effect.Effect<Store.Elsewhere> =>
+/** A database of PostgreSQL, for the runtime. */
+export const elsewhere = (place: ServerPlace): Effect.Effect<Store.Elsewhere> =>
   Effect.map(
     Effect.promise(() => import("@daybook/postgres")),
-    ({ Postgres }) => Postgres.config({ ...settingsOf(place), make })
+    ({ Postgres }) => Postgres.config(settingsOf(place))
   )
 
-/** The log and its stores; without `make`, of a database that exists. */
-export const layer = (place: Place, make = true) =>
+/** The log and its stores. */
+export const layer = (place: Place) =>
   place._tag === "File"
     ? Store.layer({ filename: place.path })
-    : Layer.unwrapEffect(Effect.map(elsewhere(place, make), ({ layer }) => layer))
+    : Layer.unwrapEffect(Effect.map(elsewhere(place), ({ layer }) => layer()))
 
 /** As `layer`, for a process that only reads. */
 export const layerReading = (place: Place) =>

@@ -25,6 +25,7 @@ import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, LogUnavailable, type ReadError, type ReplayComplete } from "@daybook/log/log/EventLog"
 import { Search } from "@daybook/log/search/Search"
 import { Inbox } from "@daybook/log/store/Inbox"
+import { allItems } from "@daybook/log/store/Pages"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { isShellEvent } from "@daybook/shell/record/ShellList"
 import { needsDatabase } from "../support/Errors.ts"
@@ -61,23 +62,18 @@ const log = Layer.effect(
   })
 )
 
-const nodes = ({ tree }: Sessions["Type"], sessionID: SessionID) =>
-  Stream.paginateChunkEffect(undefined as number | undefined, (cursor) =>
-    Effect.map(tree({ sessionID, limit: 500, cursor }), (page) => [
-      Chunk.unsafeFromArray(page.items),
-      Option.fromNullable(page.cursor)
-    ])
-  )
-
 /** The messages that a person may mean, as the store finds them. */
 const meant = (sessions: Sessions["Type"], sessionID: SessionID, reference: string) =>
-  Effect.map(Stream.runCollect(nodes(sessions, sessionID)), (all) => {
-    const which = (holds: (node: TreeNode) => boolean) =>
-      Chunk.toReadonlyArray(Chunk.filter(all, holds)).map(({ id }) => id)
-    const [exact, labelled] = [which(({ id }) => id === reference), which(({ label }) => label === reference)]
-    if (exact.length > 0 || labelled.length > 0) return exact.length > 0 ? exact : labelled
-    return which(({ id }) => id.startsWith(reference) || id.endsWith(reference)).slice(0, 10)
-  })
+  Effect.map(
+    Stream.runCollect(allItems((cursor: number | undefined) => sessions.tree({ sessionID, limit: 500, cursor }))),
+    (all) => {
+      const which = (holds: (node: TreeNode) => boolean) =>
+        Chunk.toReadonlyArray(Chunk.filter(all, holds)).map(({ id }) => id)
+      const [exact, labelled] = [which(({ id }) => id === reference), which(({ label }) => label === reference)]
+      if (exact.length > 0 || labelled.length > 0) return exact.length > 0 ? exact : labelled
+      return which(({ id }) => id.startsWith(reference) || id.endsWith(reference)).slice(0, 10)
+    }
+  )
 
 const store = Layer.effect(
   SessionStore,
@@ -126,6 +122,10 @@ const absent = Layer.mergeAll(
 /** The client of this server. A command does not wait for a server that is not there. */
 const clientOf = ({ token, url }: Server) => Client.layer({ baseUrl: url, token, giveUpAfter: "10 seconds" })
 
+/** Asks the server something else than the services do. */
+const asking = <A, E>(server: Server, ask: (client: DaybookClient["Type"]) => Effect.Effect<A, E>) =>
+  Effect.provide(Effect.flatMap(DaybookClient, ask), clientOf(server))
+
 export const layer = (server: Server) =>
   Layer.mergeAll(log, store, inbox, naming, absent, Identifiers.layer).pipe(
     Layer.provideMerge(RemoteSessions.layer),
@@ -133,8 +133,7 @@ export const layer = (server: Server) =>
   )
 
 /** The figures of the database, or of one session of it. */
-export const stats = (server: Server, what: StatsScope) =>
-  Effect.flatMap(DaybookClient, (client) => client.stats(what)).pipe(Effect.provide(clientOf(server)))
+export const stats = (server: Server, what: StatsScope) => asking(server, (client) => client.stats(what))
 
 /** Errors of the connection become defects; errors of a search stay errors. */
 const lost = <A, E extends { readonly _tag: string }>(found: Effect.Effect<A, E | InvalidInput | LogUnavailable>) =>
@@ -157,26 +156,16 @@ export const search = (server: Server) =>
     )
   ).pipe(Layer.provide(clientOf(server)))
 
-export const limits = (server: Server, sessionID: SessionID) =>
-  Effect.flatMap(DaybookClient, (client) => client.limits(sessionID)).pipe(Effect.provide(clientOf(server)))
+export const limits = (server: Server, sessionID: SessionID) => asking(server, (client) => client.limits(sessionID))
 
-export const permissions = (server: Server) =>
-  Effect.flatMap(DaybookClient, (client) => client.permissions).pipe(Effect.provide(clientOf(server)))
+export const permissions = (server: Server) => asking(server, (client) => client.permissions)
 
 export const decide = (server: Server, { ask, sessionID }: OpenPermission, decision: Decision) =>
-  Effect.flatMap(DaybookClient, (client) => client.decide(sessionID, ask, decision)).pipe(
-    Effect.provide(clientOf(server))
-  )
+  asking(server, (client) => client.decide(sessionID, ask, decision))
 
-export const shells = (server: Server) =>
-  Effect.flatMap(DaybookClient, (client) => client.shells).pipe(Effect.provide(clientOf(server)))
+export const shells = (server: Server) => asking(server, (client) => client.shells)
 
-/** A server of a file has no nodes. */
-export const nodesOf = (server: Server) =>
-  Effect.flatMap(DaybookClient, (client) => client.nodes).pipe(
-    Effect.catchTag("NotServed", () => Effect.succeed({ nodes: [], waiting: [] })),
-    Effect.provide(clientOf(server))
-  )
+export const nodesOf = (server: Server) => asking(server, (client) => client.nodes)
 
 /** Which events of live shells to read. */
 interface ShellEventsQuery {

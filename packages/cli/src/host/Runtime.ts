@@ -50,32 +50,25 @@ export const runFollower = Effect.promise(() => import("./RunFollower.ts"))
 export const withReader = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   orRemote(
     effect,
-    Effect.gen(function* () {
-      const place = yield* DatabasePath.existing
-      return yield* Effect.provide(effect, PlaceStore.layerReading(place))
-    })
+    Effect.flatMap(DatabasePath.existing, (place) => Effect.provide(effect, PlaceStore.layerReading(place)))
   )
+
+const at = <E, R>(place: Effect.Effect<DatabasePath.Place, E, R>) => Effect.all([place, host])
 
 /** Runs on an existing database without the user's configuration, for work that needs no agent or model. */
 export const withSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   orRemote(
     effect,
-    Effect.gen(function* () {
-      const place = yield* DatabasePath.existing
-      const { layerBare } = yield* host
-      return yield* Effect.provide(effect, layerBare(place))
-    })
+    Effect.flatMap(at(DatabasePath.existing), ([place, { layerBare }]) => Effect.provide(effect, layerBare(place)))
   )
 
 /** Runs on an existing database with the configuration; starts no MCP server. */
 export const withConfigured = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   orRemote(
     effect,
-    Effect.gen(function* () {
-      const place = yield* DatabasePath.existing
-      const { layer } = yield* host
-      return yield* Effect.provide(effect, layer(place, { servers: false }))
-    })
+    Effect.flatMap(at(DatabasePath.existing), ([place, { layer }]) =>
+      Effect.provide(effect, layer(place, { servers: false }))
+    )
   )
 
 /** Exports the effect's telemetry if the environment names a collector (CL-128), under the node's name. */
@@ -94,22 +87,18 @@ const watched = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.scoped(Effec
 export const withRunning = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   orRemote(
     effect,
-    Effect.gen(function* () {
-      const place = yield* DatabasePath.existing
-      const { layer } = yield* host
-      return yield* withTelemetry(Effect.provide(watched(effect), layer(place, { servers: true })))
-    })
+    Effect.flatMap(at(DatabasePath.existing), ([place, { layer }]) =>
+      withTelemetry(Effect.provide(watched(effect), layer(place, { servers: true })))
+    )
   )
 
 /** Runs on the database, which is created if it does not exist. */
 export const withNewSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   orRemote(
     effect,
-    Effect.gen(function* () {
-      const { layer } = yield* host
-      const place = yield* DatabasePath.writable
-      return yield* withTelemetry(Effect.provide(watched(effect), layer(place, { servers: true })))
-    })
+    Effect.flatMap(at(DatabasePath.writable), ([place, { layer }]) =>
+      withTelemetry(Effect.provide(watched(effect), layer(place, { servers: true })))
+    )
   )
 
 /** As `withNewSessions`; permission questions go to `asker`, and a person answers the questions of models. */
@@ -118,11 +107,9 @@ export const withAsker =
   <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     orRemote(
       effect,
-      Effect.gen(function* () {
-        const { layer } = yield* host
-        const place = yield* DatabasePath.writable
-        return yield* withTelemetry(Effect.provide(effect, layer(place, { servers: true, asker, answered: true })))
-      })
+      Effect.flatMap(at(DatabasePath.writable), ([place, { layer }]) =>
+        withTelemetry(Effect.provide(effect, layer(place, { servers: true, asker, answered: true })))
+      )
     )
 
 /** A runtime in memory, without sessions, for questions about configuration and agents. */

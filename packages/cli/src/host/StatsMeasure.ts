@@ -2,16 +2,17 @@
 import { Clock, Effect, Stream } from "effect"
 import * as Snapshots from "@daybook/core/snapshot/Snapshots"
 import * as Upkeep from "@daybook/core/snapshot/Upkeep"
-import * as Store from "@daybook/log/Store"
 import { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import type { Prunable, StatsReport } from "@daybook/log/domain/StoreStats"
-import { stats } from "@daybook/log/maintenance/Stats"
+import type { Prunable, Stats, StatsReport } from "@daybook/log/domain/StoreStats"
+import { serverStats, stats } from "@daybook/log/maintenance/Stats"
 import type { Cut } from "@daybook/log/retention/Plan"
 import * as Retention from "@daybook/log/retention/Retention"
 import { SessionStore } from "@daybook/log/store/SessionStore"
+import type { Place } from "../config/DatabasePath.ts"
 import { oneLine, pad } from "../render/Plain.ts"
 import { many, sizeText } from "../support/Amounts.ts"
+import * as PlaceStore from "./PlaceStore.ts"
 
 type Totals = { readonly sessions: number; readonly events: number; readonly bytes: number }
 
@@ -49,30 +50,37 @@ export const cutJson = ({ bytes, events, floor, held, sessionID, to }: Cut) => (
 export const totalsLine = ({ bytes, events, sessions }: Totals, frees: number): string =>
   `${many(sessions, "session")}, ${many(events, "event")}, ${sizeText(bytes)} of events; removing them frees an estimated ${sizeText(frees)}\n`
 
-type MeasureRequest = { readonly database: string; readonly sessionID: SessionID | undefined; readonly exact: boolean }
+type MeasureRequest = { readonly sessionID: SessionID | undefined; readonly exact: boolean }
 
 /** Plans a prune without a bound. It reads the row of every event, but no payload. */
-const prunable = (filename: string, sessions: ReadonlyArray<SessionID> | undefined) =>
-  Effect.gen(function* () {
-    const holders = Retention.consumersOf(yield* ConsumerStore)
-    const totals = yield* Stream.runFold(Retention.plan({ sessions, holders }), none, added)
-    return { ...totals, frees: Retention.estimatedBytes(totals) } satisfies Prunable
-  }).pipe(Effect.provide(Store.layerReading({ filename })))
+const prunable = Effect.fnUntraced(function* (sessions: ReadonlyArray<SessionID> | undefined) {
+  const holders = Retention.consumersOf(yield* ConsumerStore)
+  const totals = yield* Stream.runFold(Retention.plan({ sessions, holders }), none, added)
+  return { ...totals, frees: Retention.estimatedBytes(totals) } satisfies Prunable
+})
 
-const metricsOf = (filename: string, sessionID: SessionID) =>
-  Effect.gen(function* () {
-    return yield* (yield* SessionStore).metrics(sessionID, yield* Clock.currentTimeMillis)
-  }).pipe(Effect.provide(Store.layerReading({ filename })))
-
-export const measure = Effect.fn("StatsMeasure.measure")(function* (what: MeasureRequest) {
-  const { database, sessionID } = what
-  const measured = yield* stats(what)
+/** Adds what the stores in the context and the folder beside the database know. */
+const reported = Effect.fnUntraced(function* (measured: Stats, path: string, { sessionID }: MeasureRequest) {
   const sessions = sessionID === undefined ? undefined : [sessionID]
   // Of a store that is sampled, a plan would read far more than the sample.
-  const figures = measured.sampled ? measured : { ...measured, prune: yield* prunable(database, sessions) }
-  return (
-    sessionID === undefined
-      ? { ...figures, snapshots: yield* Upkeep.measure(Snapshots.folderBeside(database)) }
-      : { ...figures, metrics: yield* metricsOf(database, sessionID) }
-  ) satisfies StatsReport
+  const figures = measured.sampled ? measured : { ...measured, prune: yield* prunable(sessions) }
+  if (sessionID === undefined) {
+    return { ...figures, snapshots: yield* Upkeep.measure(Snapshots.folderBeside(path)) } satisfies StatsReport
+  }
+  const metrics = yield* (yield* SessionStore).metrics(sessionID, yield* Clock.currentTimeMillis)
+  return { ...figures, metrics } satisfies StatsReport
+})
+
+/** Measures the database of PostgreSQL in the context; `path` is where this machine's files of it are. */
+export const measureServer = (path: string, what: MeasureRequest) =>
+  Effect.flatMap(serverStats(what), (measured) => reported(measured, path, what))
+
+/** What it measures. */
+export type MeasuredStore = Effect.Effect.Context<ReturnType<typeof measureServer>>
+
+export const measure = Effect.fn("StatsMeasure.measure")(function* (place: Place, what: MeasureRequest) {
+  const { path } = place
+  if (place._tag === "Postgres") return yield* Effect.provide(measureServer(path, what), PlaceStore.layerReading(place))
+  const measured = yield* stats({ ...what, database: path })
+  return yield* Effect.provide(reported(measured, path, what), PlaceStore.layerReading(place))
 })

@@ -1,7 +1,7 @@
 /** Renders every failure as one sentence with a stable exit code (CL-40, CL-41). Pure. */
 import { Cause, ConfigError, Predicate } from "effect"
 import { knownAs } from "@daybook/models/Servers"
-import { CommandEnded, HostNotStarted } from "../support/Errors.ts"
+import { CommandEnded, HostNotStarted, isMissing } from "../support/Errors.ts"
 import { exitOutputFailed } from "../support/Stream.ts"
 import { oneLine } from "./Plain.ts"
 
@@ -27,129 +27,57 @@ export const exitCode = {
   interrupted: 130
 } as const
 
-const codes = new Map<string, number>([
-  ["CallsRefused", exitCode.callsRefused],
-  ["UsageError", exitCode.usage],
-  ["ConfigError", exitCode.usage],
-  ["NameTaken", exitCode.usage],
-  ["InvalidInput", exitCode.usage],
-  ["CursorAhead", exitCode.usage],
-  ["ParseError", exitCode.usage],
-  ["Unauthorized", exitCode.usage],
-  ["Forbidden", exitCode.usage],
-  ["SiteRefused", exitCode.usage],
-  ["NotServed", exitCode.usage],
-  ["ForeignCursor", exitCode.notFound],
-  ["InternalError", exitCode.database],
-  ["ShellsUnavailable", exitCode.database],
-  ["ServerUnreachable", exitCode.database],
-  ["UnexpectedAnswer", exitCode.database],
-  ["Stopping", exitCode.database],
-  ["TooManyRequests", exitCode.conflict],
-  ["SessionNotFound", exitCode.notFound],
-  ["AgentNotFound", exitCode.notFound],
-  ["NotFound", exitCode.notFound],
-  ["MessageNotFound", exitCode.notFound],
-  ["NothingShown", exitCode.notFound],
-  ["CursorExpired", exitCode.notFound],
-  ["PromptConflictError", exitCode.conflict],
-  ["InboxFullError", exitCode.conflict],
-  ["ImportUnfinished", exitCode.conflict],
-  ["SessionBusy", exitCode.conflict],
-  ["SeqConflict", exitCode.conflict],
-  ["OwnerLost", exitCode.conflict],
-  ["EventRefused", exitCode.conflict],
-  ["QuestionClosed", exitCode.conflict],
-  ["RootBusy", exitCode.conflict],
-  ["SocketBusy", exitCode.conflict],
-  ["ModelNotSelected", exitCode.model],
-  ["ProviderNotFound", exitCode.model],
-  ["ModelNotFound", exitCode.model],
-  ["UnsupportedApi", exitCode.model],
-  ["VariantUnavailable", exitCode.model],
-  ["ProviderFailed", exitCode.model],
-  ["ModelUnreachable", exitCode.model],
-  ["DatabaseProblem", exitCode.database],
-  ["DatabaseUnsound", exitCode.database],
-  ["BackupFailed", exitCode.database],
-  ["DatabaseError", exitCode.database],
-  ["TrustError", exitCode.database],
-  ["LogUnavailable", exitCode.database],
-  ["EventUnreadable", exitCode.database],
-  ["MessageUnreadable", exitCode.database],
-  ["InvalidDurableEvent", exitCode.database],
-  ["ContextSnapshotUnreadable", exitCode.database],
-  ["SqlError", exitCode.database],
-  ["ToolStorageError", exitCode.database],
-  ["RootOfAnotherStore", exitCode.database],
-  ["RootUnusable", exitCode.database],
-  ["PathRefused", exitCode.database],
-  ["FileFailed", exitCode.database],
-  ["LedgerFailed", exitCode.database],
-  ["SocketUnusable", exitCode.database],
-  ["PortUnusable", exitCode.database],
-  ["PlacementFailed", exitCode.database],
-  ["BindingRefused", exitCode.usage],
-  ["DiscordError", exitCode.failed],
-  ["DiscordIncomplete", exitCode.failed],
-  ["OutboxFailed", exitCode.database],
-  ["ServeFailed", exitCode.database],
-  ["ArchiveUnusable", exitCode.failed],
-  ["PruneLost", exitCode.conflict],
-  ["PruneIncomplete", exitCode.failed],
-  ["UndoIncomplete", exitCode.failed],
-  ["SnapshotUnavailable", exitCode.failed],
-  ["NothingToUndo", exitCode.notFound],
-  ["NothingToRedo", exitCode.notFound],
-  ["RedoRefused", exitCode.failed],
-  ["ImportIncomplete", exitCode.failed],
-  ["CopyIncomplete", exitCode.failed],
-  ["FileProblem", exitCode.failed],
-  ["RedactionFailed", exitCode.failed],
-  ["NotASession", exitCode.failed],
-  ["EventStream", exitCode.failed],
-  ["NoHead", exitCode.failed],
-  ["UnknownDialect", exitCode.failed],
-  ["SessionVersionTooNew", exitCode.failed],
-  ["LogUnreadable", exitCode.failed],
-  ["SourceDiffers", exitCode.conflict],
-  ["SessionContinued", exitCode.conflict],
-  ["ImportDiffers", exitCode.conflict],
-  ["DifferenceUnreadable", exitCode.database],
-  ["FilesDiffer", exitCode.failed],
-  ["TurnLimitExceeded", exitCode.failed],
-  ["InitializationBlocked", exitCode.failed],
-  ["BudgetExceeded", exitCode.budgetSpent],
-  ["PriceUnknown", exitCode.failed],
-  ["StructuredOutputFailed", exitCode.failed],
-  ["ActivityFailed", exitCode.failed],
-  ["answer.cut", exitCode.answerCut],
-  ["answer.filtered", exitCode.answerFiltered],
-  ["answer.refused", exitCode.answerRefused],
-  ["answer.empty", exitCode.answerEmpty],
-  ["BranchNotSummarized", exitCode.failed],
-  ["InvalidOption", exitCode.usage],
-  ["ShellNotFound", exitCode.notFound],
-  ["ShellClosed", exitCode.notFound],
-  ["HostAbsent", exitCode.notFound],
-  ["OutputNotFound", exitCode.notFound],
-  ["CheckpointNotFound", exitCode.notFound],
-  ["ShellLimit", exitCode.conflict],
-  ["HostBusy", exitCode.conflict],
-  ["HostEnding", exitCode.conflict],
-  ["HostDiffers", exitCode.conflict],
-  ["TransportFailed", exitCode.failed],
-  ["CommandBlocked", exitCode.failed],
-  ["MessageTooLong", exitCode.failed],
-  ["CheckpointFailed", exitCode.failed],
-  ["HostLost", exitCode.failed],
-  ["HostUnusable", exitCode.database],
-  ["FolderUnusable", exitCode.database],
-  ["ShellRecordFailed", exitCode.database],
-  ["OutputFailed", exitCode.output],
-  ["Interrupted", exitCode.interrupted],
-  ["RunInterrupted", exitCode.interrupted]
-])
+/** The tags of errors by exit code. */
+const tags: ReadonlyArray<readonly [code: number, tags: string]> = [
+  [
+    exitCode.usage,
+    "BindingRefused ConfigError CursorAhead Forbidden InvalidInput InvalidOption NameTaken NotServed " +
+      "ParseError SiteRefused Unauthorized UsageError"
+  ],
+  [
+    exitCode.notFound,
+    "AgentNotFound CheckpointNotFound CursorExpired ForeignCursor HostAbsent MessageNotFound NotFound " +
+      "NothingShown NothingToRedo NothingToUndo OutputNotFound SessionNotFound ShellClosed ShellNotFound"
+  ],
+  [
+    exitCode.conflict,
+    "EventRefused HostBusy HostDiffers HostEnding ImportDiffers ImportUnfinished InboxFullError OwnerLost " +
+      "PromptConflictError PruneLost QuestionClosed RootBusy SeqConflict SessionBusy SessionContinued " +
+      "ShellLimit SocketBusy SourceDiffers TooManyRequests"
+  ],
+  [
+    exitCode.model,
+    "ModelNotFound ModelNotSelected ModelUnreachable ProviderFailed ProviderNotFound UnsupportedApi " +
+      "VariantUnavailable"
+  ],
+  [
+    exitCode.database,
+    "BackupFailed ContextSnapshotUnreadable DatabaseError DatabaseProblem DatabaseUnsound " +
+      "DifferenceUnreadable EventUnreadable FileFailed FolderUnusable HostUnusable InternalError " +
+      "InvalidDurableEvent LedgerFailed LogUnavailable MessageUnreadable OutboxFailed PathRefused " +
+      "PlacementFailed PortUnusable RootOfAnotherStore RootUnusable ServeFailed ServerUnreachable " +
+      "ShellRecordFailed ShellsUnavailable SocketUnusable SqlError Stopping ToolStorageError TrustError " +
+      "UnexpectedAnswer"
+  ],
+  [exitCode.answerCut, "answer.cut"],
+  [exitCode.answerFiltered, "answer.filtered"],
+  [exitCode.answerRefused, "answer.refused"],
+  [exitCode.answerEmpty, "answer.empty"],
+  [exitCode.callsRefused, "CallsRefused"],
+  [exitCode.budgetSpent, "BudgetExceeded"],
+  [
+    exitCode.failed,
+    "ActivityFailed ArchiveUnusable BranchNotSummarized CheckpointFailed CommandBlocked CopyIncomplete " +
+      "DiscordError DiscordIncomplete EventStream FileProblem FilesDiffer HostLost ImportIncomplete " +
+      "InitializationBlocked LogUnreadable MessageTooLong NoHead NotASession PriceUnknown PruneIncomplete " +
+      "RedactionFailed RedoRefused SessionVersionTooNew SnapshotUnavailable StructuredOutputFailed " +
+      "TransportFailed TurnLimitExceeded UndoIncomplete UnknownDialect"
+  ],
+  [exitCode.output, "OutputFailed"],
+  [exitCode.interrupted, "Interrupted RunInterrupted"]
+]
+
+const codes = new Map(tags.flatMap(([code, names]) => names.split(" ").map((name) => [name, code] as const)))
 
 /** Reasons of database errors that are conflicts with another process, or with an existing file. */
 const conflicts: ReadonlySet<unknown> = new Set(["busy", "in-use", "exists"])
@@ -188,6 +116,7 @@ export const failureOf = (error: unknown): Failure => {
     const advice = ownCode === exitCode.budgetSpent ? budgetAdvice : providerAdvice(words(error))
     return { code: ownCode, sentence: `${words(error)}${advice}` }
   }
+  if (isMissing(error)) return { code: exitCode.notFound, sentence: `${words(error)} yet; daybook prompt creates it` }
   const reason = Predicate.hasProperty(error, "reason") ? error.reason : undefined
   const advice = tag === "LogUnavailable" && typeof reason === "string" ? advices.get(reason) : undefined
   return {

@@ -8,6 +8,7 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message, Session } from "@daybook/log/domain/Message"
 import { modelText, type ModelRef } from "@daybook/log/domain/Values"
 import { EventLog } from "@daybook/log/log/EventLog"
+import { allItems } from "@daybook/log/store/Pages"
 import { Mcp } from "@daybook/mcp/Mcp"
 import { ago, columns, oneLine, visible } from "../render/Plain.ts"
 import { treeRows, type TreeRow } from "../commands/tree.ts"
@@ -240,14 +241,7 @@ const undoCommand = (redo: boolean) => (desk: Desk, rest: string) =>
 
 const nodesOf = (sessionID: SessionID) =>
   Effect.flatMap(Sessions, ({ tree }) =>
-    Stream.runCollect(
-      Stream.paginateChunkEffect(undefined as number | undefined, (cursor) =>
-        Effect.map(tree({ sessionID, limit: 500, cursor }), (page) => [
-          Chunk.unsafeFromArray(page.items),
-          Option.fromNullable(page.cursor)
-        ])
-      )
-    )
+    Stream.runCollect(allItems((cursor: number | undefined) => tree({ sessionID, limit: 500, cursor })))
   )
 
 const speakers: Readonly<Record<string, string>> = { user: "you", assistant: "model" }

@@ -6,6 +6,7 @@ import { createHash } from "node:crypto"
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { join } from "node:path"
+import { isAlive } from "@daybook/log/support/Alive"
 import { dataFolder } from "../support/Paths.ts"
 
 export interface SavedDraft {
@@ -24,15 +25,6 @@ export const none: SavedDraft = { text: "", sessionID: undefined, taken: () => u
 
 /** Larger texts are not kept at each key. */
 const longest = 1_000_000
-
-const isAlive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (cause) {
-    return cause instanceof Error && "code" in cause && cause.code === "EPERM"
-  }
-}
 
 const folderOf = (env: NodeJS.ProcessEnv) => join(dataFolder(env, homedir()), "drafts")
 const prefixOf = (directory: string) => createHash("sha256").update(directory).digest("hex").slice(0, 24)

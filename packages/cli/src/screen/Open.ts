@@ -19,7 +19,7 @@ import {
   withNewSessions,
   withReader
 } from "../host/Runtime.ts"
-import { noSessions, UsageError } from "../support/Errors.ts"
+import { isMissing, noSessions, UsageError } from "../support/Errors.ts"
 import * as Asks from "./Asks.ts"
 import * as Draft from "./Draft.ts"
 import * as Plain from "./Plain.ts"
@@ -54,9 +54,10 @@ const sessionsOf = Effect.fnUntraced(function* (
   left: string | undefined
 ) {
   const none = { session: undefined, offered: undefined }
-  if ((yield* Remote) === undefined && !(yield* DatabasePath.exists)) {
-    return session === undefined && !goOn ? none : yield* noSessions()
-  }
+  const beginning = Effect.suspend(() =>
+    session === undefined && !goOn ? Effect.succeed(none) : Effect.fail(noSessions())
+  )
+  if ((yield* Remote) === undefined && !(yield* DatabasePath.exists)) return yield* beginning
   return yield* withReader(
     Effect.gen(function* () {
       if (session !== undefined)
@@ -69,7 +70,7 @@ const sessionsOf = Effect.fnUntraced(function* (
       const last = yield* Effect.catchTag(lastOne(directory), "NotFound", () => Effect.succeed(undefined))
       return { session: undefined as Session | undefined, offered: last }
     })
-  )
+  ).pipe(Effect.catchIf(isMissing, () => beginning))
 })
 
 const recalled = Effect.gen(function* () {

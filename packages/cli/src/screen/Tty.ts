@@ -6,8 +6,7 @@ import { writeSync } from "node:fs"
 import { setKittyProtocolActive } from "@mariozechner/pi-tui/dist/keys.js"
 import { StdinBuffer } from "@mariozechner/pi-tui/dist/stdin-buffer.js"
 import { Effect, type Scope } from "effect"
-import type { Background } from "./Theme.ts"
-import { backgroundNamed, backgroundOf } from "./Theme.ts"
+import { type Background, backgroundNamed, backgroundOf } from "./Theme.ts"
 
 /** What the terminal sent. */
 export type Typed =

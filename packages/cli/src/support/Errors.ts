@@ -1,5 +1,5 @@
 /** Defines the command's own errors, in addition to those of the runtime. Exit codes: render/Failure.ts. */
-import { Schema } from "effect"
+import { Predicate, Schema } from "effect"
 
 /** The class of an error that is a sentence. */
 const sentence =
@@ -16,6 +16,10 @@ export class NotFound extends sentence<NotFound>()("NotFound") {}
 /** A verb needs a session, and there is none. */
 export const noSessions = () =>
   new NotFound({ message: "there are no sessions yet: daybook prompt creates the first one" })
+
+/** Whether the database of PostgreSQL has no tables of Daybook. */
+export const isMissing = (error: unknown): boolean =>
+  Predicate.isTagged(error, "DatabaseError") && Predicate.hasProperty(error, "reason") && error.reason === "not-found"
 
 /** The path of the database cannot be used. */
 export class DatabaseProblem extends sentence<DatabaseProblem>()("DatabaseProblem") {}

@@ -11,6 +11,12 @@ export const dataFolder = (env: Env, home: string): string => {
   return join(data !== undefined && isAbsolute(data) ? data : join(home, ".local", "share"), "daybook")
 }
 
+/** The person's folder of settings: `daybook` in `XDG_CONFIG_HOME` (if that is absolute), else in `~/.config`. */
+export const configFolder = (env: Env, home: string): string => {
+  const config = env["XDG_CONFIG_HOME"]
+  return join(config !== undefined && isAbsolute(config) ? config : join(home, ".config"), "daybook")
+}
+
 /** An address of PostgreSQL, also a malformed one: it is never the name of a file. */
 const isAddress = (given: string): boolean => /^postgres(?:ql)?:/i.test(given)
 

@@ -5,16 +5,15 @@
  */
 import { Cause, HashMap, Inspectable, Layer, Logger, LogLevel } from "effect"
 import { redactSecrets } from "@daybook/log/support/Redaction"
+import { messageOf } from "@daybook/log/support/SystemError"
 import { escaped, oneLine, visible } from "../render/Plain.ts"
 import { standard } from "../support/Stream.ts"
-
-const textOf = (part: unknown): string => (part instanceof Error ? part.message : String(part))
 
 /** Adds to the logs of `DAYBOOK_DEBUG`. */
 export const warnings = Logger.add(
   Logger.make(({ logLevel, message }) => {
     if (LogLevel.lessThan(logLevel, LogLevel.Warning)) return
-    const words = (Array.isArray(message) ? message : [message]).map(textOf).join(": ")
+    const words = (Array.isArray(message) ? message : [message]).map(messageOf).join(": ")
     standard().stderr.write(`daybook: ${oneLine(words, 2_000)}\n`, () => undefined)
   })
 )

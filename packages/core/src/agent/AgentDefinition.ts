@@ -143,7 +143,7 @@ export const parseModelName = (text: string): ModelRef | undefined => {
 const Named = Schema.Struct({
   providerID: someText,
   id: someText,
-  variant: Schema.optionalWith(someText, { exact: true })
+  variant: optional(someText)
 })
 
 const Text = Schema.String.pipe(

@@ -3,13 +3,11 @@
  * built-in ones, then the project's. A session without an agent uses `build` (CR-6). Spec:
  * CF-10..CF-19.
  */
-import * as path from "node:path"
 import { Context, Effect, Either, Layer, Schema } from "effect"
 import { defaultAgent, type Location } from "@daybook/log/domain/Values"
-import { type Definition, makeDefinitionFolders, projectFolder } from "../definition/DefinitionFolder.ts"
+import { type Definition, type DefinitionSources, makeDefinitions } from "../definition/DefinitionFolder.ts"
 import { type Agent, AgentNotFound } from "../domain/Agent.ts"
-import { warnOnce } from "../support/WarnOnce.ts"
-import { notCounting, ProjectTrust, type Trust } from "../trust/ProjectTrust.ts"
+import { ProjectTrust, type Trust } from "../trust/ProjectTrust.ts"
 import { type NamedDefinition, parseAgentFile, projectAgent, userAgent } from "./AgentDefinition.ts"
 import { builtins } from "./BuiltinAgents.ts"
 import { spanned } from "@daybook/log/support/Spans"
@@ -20,18 +18,12 @@ import { spanned } from "@daybook/log/support/Spans"
 export const AgentProblem = Schema.Struct({ path: Schema.String, details: Schema.String })
 export type AgentProblem = typeof AgentProblem.Type
 
-export interface AgentFilesOptions {
+/** The user's folder has `agents/*.md`; it is `$XDG_CONFIG_HOME/daybook`. */
+export interface AgentFilesOptions extends DefinitionSources {
   readonly agents?: ReadonlyArray<Agent> | undefined
   /** Changes each agent, wherever it comes from. */
   readonly adjustAgent?: ((agent: Agent) => Agent) | undefined
-  /** The user's folder with `agents/*.md`: `$XDG_CONFIG_HOME/daybook`. Default: none. */
-  readonly userFolder?: string | undefined
-  /** Whether projects may add agents; default: true. */
-  readonly projectConfig?: boolean | undefined
 }
-
-/** The options, plus the trust that decides whether a project's agents are used. */
-type Options = AgentFilesOptions & { readonly trust: Trust }
 
 /** The agents at one Location, and the problems of their files. */
 export interface FoundAgents {
@@ -101,23 +93,12 @@ const withProjectFiles = (above: FoundAgents, files: ReadonlyArray<File>): Found
 }
 
 /** Loads the agents for a Location; without one, only the agents that exist everywhere. */
-const makeAgentFiles = ({ agents = [], projectConfig = true, trust, userFolder }: Options) => {
-  const folders = makeDefinitionFolders(parseAgentFile)
-  const warn = warnOnce()
-  const ofProject = Effect.fnUntraced(function* (location: Location) {
-    const project = yield* projectFolder(trust, location, "agents")
-    const why = notCounting(project)
-    return yield* why === undefined
-      ? folders.read(project.folder, project.root)
-      : folders.refused(project.folder, project.root, why)
-  })
+const makeAgentFiles = (options: AgentFilesOptions, trust: Trust) => {
+  const { ofProject, ofUser, warn } = makeDefinitions("agents", parseAgentFile, options, trust)
   return Effect.fnUntraced(function* (location: Location | undefined) {
-    const own = userFolder === undefined ? [] : yield* folders.read(path.join(userFolder, "agents"))
-    const above = withUserFiles(agents, own)
-    const found = location === undefined || !projectConfig ? above : withProjectFiles(above, yield* ofProject(location))
-    yield* Effect.forEach(found.problems, ({ details, path: file }) => warn(`agent file ${file}: ${details}`), {
-      discard: true
-    })
+    const above = withUserFiles(options.agents ?? [], yield* ofUser)
+    const found = withProjectFiles(above, yield* ofProject(location))
+    yield* warn(found.problems)
     return found
   })
 }
@@ -148,7 +129,7 @@ export interface Service {
 export class Agents extends Context.Tag("@daybook/core/Agents")<Agents, Service>() {}
 
 const make = (options: AgentFilesOptions, trust: Trust): Context.Tag.Service<typeof Agents> => {
-  const look = makeAgentFiles({ ...options, trust })
+  const look = makeAgentFiles(options, trust)
   const { adjustAgent = (agent) => agent } = options
   return {
     get: spanned(

@@ -7,25 +7,9 @@ import * as path from "node:path"
 import { Effect, Either } from "effect"
 import type { Location } from "@daybook/log/domain/Values"
 import { isMissing, isWithin, readText, realpath, stampOf, TextFileError, tryFile } from "../support/TextFile.ts"
-import { projectAt, type Trust } from "../trust/ProjectTrust.ts"
+import { notCounting, projectAt, type Trust } from "../trust/ProjectTrust.ts"
+import { warnOnce } from "../support/WarnOnce.ts"
 import { type Frontmatter, type Issue, parseFrontmatter, showIssues } from "./Yaml.ts"
-
-// Locates the `.daybook` folder of a project, which counts only if the project is trusted.
-
-/** The folder of one kind of file in the Location's project, and its trust; nothing may lead out of its root. */
-export const projectFolder = Effect.fnUntraced(function* (
-  trust: Trust,
-  { directory }: Location,
-  kind: "agents" | "templates"
-) {
-  // A removed folder has no files either.
-  const real = yield* Effect.orElseSucceed(
-    Effect.tryPromise(() => realpath(directory)),
-    () => path.resolve(directory)
-  )
-  const { root, standing } = yield* projectAt(trust, real)
-  return { root, standing, folder: path.join(root, ".daybook", kind) }
-})
 
 /** One file: its definition, or why it is invalid. */
 export interface Definition<A> {
@@ -58,7 +42,7 @@ const listing = async (folder: string) => {
 }
 
 /** A cached reader. `within` is the canonical folder that must contain everything. */
-export const makeDefinitionFolders = <A>(parse: Parse<A>) => {
+const makeDefinitionFolders = <A>(parse: Parse<A>) => {
   const folders = new Map<string, ReadonlyMap<string, CachedDefinition<A>>>()
 
   const read = Effect.fnUntraced(function* (file: string, within: string | undefined) {
@@ -129,5 +113,50 @@ export const makeDefinitionFolders = <A>(parse: Parse<A>) => {
         ),
         orNothing(folder)
       )
+  }
+}
+
+/** A file that is unusable or only partly usable. */
+export interface DefinitionProblem {
+  readonly path: string
+  readonly details: string
+}
+
+export interface DefinitionSources {
+  /** The user's folder, which has the folder of this kind of file. Default: none. */
+  readonly userFolder?: string | undefined
+  /** Whether projects may add definitions; default: true. */
+  readonly projectConfig?: boolean | undefined
+}
+
+/** The files of one kind: the user's, and those of a project's `.daybook`, which count only if the project is trusted. */
+export const makeDefinitions = <A>(
+  kind: "agents" | "templates",
+  parse: Parse<A>,
+  { projectConfig = true, userFolder }: DefinitionSources,
+  trust: Trust
+) => {
+  const folders = makeDefinitionFolders(parse)
+  const warn = warnOnce()
+  const nothing: ReadonlyArray<Definition<A>> = []
+  return {
+    ofUser: userFolder === undefined ? Effect.succeed(nothing) : folders.read(path.join(userFolder, kind)),
+    /** Nothing may lead out of the root of the project. */
+    ofProject: Effect.fnUntraced(function* (location: Location | undefined) {
+      if (location === undefined || !projectConfig) return nothing
+      // A removed folder has no files either.
+      const real = yield* Effect.orElseSucceed(
+        Effect.tryPromise(() => realpath(location.directory)),
+        () => path.resolve(location.directory)
+      )
+      const project = yield* projectAt(trust, real)
+      const folder = path.join(project.root, ".daybook", kind)
+      const why = notCounting(project)
+      return yield* why === undefined ? folders.read(folder, project.root) : folders.refused(folder, project.root, why)
+    }),
+    warn: (problems: ReadonlyArray<DefinitionProblem>) =>
+      Effect.forEach(problems, ({ details, path: file }) => warn(`${kind.slice(0, -1)} file ${file}: ${details}`), {
+        discard: true
+      })
   }
 }

@@ -331,3 +331,13 @@ export const readCommandLine = (grammar: Grammar, text: string): CommandLine => 
   const commands = removes ? walk.commands.map((each) => ({ ...each, defined: false })) : walk.commands
   return { text, commands, loose: walk.loose, defines: walk.defines }
 }
+
+/** A command of these words alone. */
+export const bareCommand = (words: ReadonlyArray<Word>): SimpleCommand => ({
+  words,
+  assignments: [],
+  redirects: [],
+  source: "",
+  substitutions: [],
+  defined: false
+})

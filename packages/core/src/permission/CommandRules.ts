@@ -7,6 +7,7 @@ import { compile, meet, type Pattern, test } from "../domain/Pattern.ts"
 import { type Approval, matches, type Rule, type Verdict } from "../domain/Rule.ts"
 import { type Hazard, hazardsOf } from "./CommandHazards.ts"
 import {
+  bareCommand,
   type CommandLine,
   type Grammar,
   readCommandLine,
@@ -335,15 +336,6 @@ const executing = new Set([".", "coproc", "exec", "source"])
 
 /** Commands that run another one in their own shell. */
 const around = new Set(["builtin", "command", "eval", "time"])
-
-const bareCommand = (words: ReadonlyArray<Word>): SimpleCommand => ({
-  words,
-  assignments: [],
-  redirects: [],
-  source: "",
-  substitutions: [],
-  defined: false
-})
 
 /** A redirection that sets a variable, as `{name}>` does. */
 const setsVariable = ({ redirects }: SimpleCommand): boolean =>

@@ -2,10 +2,9 @@
  * Resolves templates, which are prompts with names: the host's or configuration's, then the user's folder, then the
  * project's. Inserts their arguments. Spec: CF-17..CF-19, CF-48 in specs/config.md.
  */
-import * as path from "node:path"
 import { Context, Effect, Either, Layer, Schema } from "effect"
 import type { Location } from "@daybook/log/domain/Values"
-import { makeDefinitionFolders, projectFolder } from "../definition/DefinitionFolder.ts"
+import { type DefinitionProblem, type DefinitionSources, makeDefinitions } from "../definition/DefinitionFolder.ts"
 import {
   decodeParsed,
   type Frontmatter,
@@ -15,8 +14,7 @@ import {
   shaped,
   someText
 } from "../definition/Yaml.ts"
-import { warnOnce } from "../support/WarnOnce.ts"
-import { notCounting, ProjectTrust, type Trust } from "../trust/ProjectTrust.ts"
+import { ProjectTrust, type Trust } from "../trust/ProjectTrust.ts"
 
 // Expands a template with the arguments after its name.
 
@@ -123,24 +121,16 @@ export class TemplateNotFound extends Schema.TaggedError<TemplateNotFound>("@day
   }
 }
 
-export interface TemplateProblem {
-  readonly path: string
-  readonly details: string
-}
-
-export interface TemplateOptions {
+/** The user's folder has `templates/*.md`; it is `$XDG_CONFIG_HOME/daybook`. */
+export interface TemplateOptions extends DefinitionSources {
   readonly templates?: ReadonlyArray<Template> | undefined
-  /** The user's folder with `templates/*.md`: `$XDG_CONFIG_HOME/daybook`. Default: none. */
-  readonly userFolder?: string | undefined
-  /** Whether projects may add templates; default: true. */
-  readonly projectConfig?: boolean | undefined
 }
 
 /** What `Templates` offers. */
 export interface Service {
   readonly find: (name: string, location?: Location) => Effect.Effect<Template, TemplateNotFound>
   readonly list: (location?: Location) => Effect.Effect<ReadonlyArray<Template>>
-  readonly problems: (location?: Location) => Effect.Effect<ReadonlyArray<TemplateProblem>>
+  readonly problems: (location?: Location) => Effect.Effect<ReadonlyArray<DefinitionProblem>>
 }
 
 /**
@@ -170,25 +160,14 @@ const parse = ({ body, data }: Frontmatter, stem: string): Either.Either<Templat
         : Either.right({ ...head, name, body })
   )
 
-const make = ({ projectConfig = true, templates = [], userFolder }: TemplateOptions, trust: Trust) => {
-  const folders = makeDefinitionFolders(parse)
-  const warn = warnOnce()
-
-  const ofProject = Effect.fnUntraced(function* (location: Location) {
-    const project = yield* projectFolder(trust, location, "templates")
-    const why = notCounting(project)
-    return yield* why === undefined
-      ? folders.read(project.folder, project.root)
-      : folders.refused(project.folder, project.root, why)
-  })
+const make = (options: TemplateOptions, trust: Trust) => {
+  const { ofProject, ofUser, warn } = makeDefinitions("templates", parse, options, trust)
 
   const look = Effect.fnUntraced(function* (location: Location | undefined) {
-    const own = userFolder === undefined ? [] : yield* folders.read(path.join(userFolder, "templates"))
-    const theirs = location === undefined || !projectConfig ? [] : yield* ofProject(location)
-    const byName = new Map(templates.map((template) => [template.name, template]))
+    const byName = new Map((options.templates ?? []).map((template) => [template.name, template]))
     const broken = new Map<string, string>()
-    const problems: Array<TemplateProblem> = []
-    for (const { path: file, result, stem } of [...own, ...theirs]) {
+    const problems: Array<DefinitionProblem> = []
+    for (const { path: file, result, stem } of [...(yield* ofUser), ...(yield* ofProject(location))]) {
       const above = byName.has(stem) || broken.has(stem)
       if (Either.isLeft(result)) {
         problems.push({ path: file, details: result.left })
@@ -199,9 +178,7 @@ const make = ({ projectConfig = true, templates = [], userFolder }: TemplateOpti
         byName.set(stem, result.right)
       }
     }
-    yield* Effect.forEach(problems, ({ details, path: file }) => warn(`template file ${file}: ${details}`), {
-      discard: true
-    })
+    yield* warn(problems)
     return { byName, broken, problems }
   })
 

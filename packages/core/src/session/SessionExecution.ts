@@ -5,6 +5,7 @@
 import {
   Array as Arr,
   Cause,
+  Clock,
   Context,
   Data,
   Deferred,
@@ -15,6 +16,7 @@ import {
   HashMap,
   Layer,
   LayerMap,
+  Metric,
   Option,
   Schedule,
   Schema,
@@ -38,6 +40,7 @@ import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import { scoped } from "@daybook/log/support/Closing"
+import * as Metrics from "@daybook/log/support/Metrics"
 import { withSpan } from "@daybook/log/support/Spans"
 import * as RunCoordinator from "../coordination/RunCoordinator.ts"
 import type { ShownRequest } from "../request/Recorded.ts"
@@ -139,6 +142,12 @@ type RunnerAt = (location: Location) => Effect.Effect<typeof SessionRunner.Servi
 /** The current activity of each session's drain: written by its fiber, read in the step that stops it. */
 type Running = Map<SessionID, ActivityID>
 
+const countHandOver = (direction: "given" | "taken") =>
+  Effect.zipRight(
+    Metric.increment(Metrics.handOvers(direction)),
+    Effect.flatMap(Clock.currentTimeMillis, (now) => Metric.set(Metrics.handOverAt, now))
+  )
+
 const lookForHandedOver = "250 millis"
 
 /** The end of this process's work. */
@@ -185,6 +194,7 @@ const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runni
     const { begun, handOver, handed, kept, token: owner } = ownership
     let forced = force
     let read = kept
+    if (handed !== undefined) yield* countHandOver("taken")
     for (;;) {
       const standing: Standing = read ?? (yield* store.standing(sessionID))
       read = undefined
@@ -203,7 +213,7 @@ const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runni
         clean: kept !== undefined,
         force: forced,
         handed,
-        handOver,
+        handOver: (next) => Effect.zipLeft(handOver(next), countHandOver("given")),
         leaving: () => departure.leaving(standing.session),
         began: (activityID) => {
           begun()

@@ -8,7 +8,7 @@ import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Data, Effect, type Scope } from "effect"
-import { codeOf } from "../workspace/FileFailure.ts"
+import { codeOf, isAbsent, messageOf } from "@daybook/log/support/SystemError"
 import { type PathInFolder, holdFolder, reachFolder } from "../workspace/HeldFolder.ts"
 import * as Change from "./Change.ts"
 import { isSame, type State } from "./Change.ts"
@@ -30,11 +30,9 @@ export const idOf = (content: Buffer): string =>
 /** A path on the disk: a state that a snapshot can hold, or what else is there. */
 type DiskEntry = { readonly state: State } | { readonly other: "folder" | "special" | "large" }
 
-const missing = (cause: unknown) => ["ENOENT", "ENOTDIR"].includes(String(codeOf(cause)))
-
 const find = async (name: string, limit: number): Promise<DiskEntry> => {
   const stats = await fs.lstat(name).catch((cause: unknown) => {
-    if (missing(cause)) return undefined
+    if (isAbsent(cause)) return undefined
     throw cause
   })
   if (stats === undefined) return { state: undefined }
@@ -55,7 +53,7 @@ const find = async (name: string, limit: number): Promise<DiskEntry> => {
 const failure = (cause: unknown): PathStays =>
   codeOf(cause) === "ELOOP" || codeOf(cause) === "ENOTDIR"
     ? left("a folder on its way is a link or a file")
-    : left(cause instanceof Error ? cause.message : String(cause))
+    : left(messageOf(cause))
 
 const attempt = <A>(work: () => Promise<A>): Effect.Effect<A, PathStays> =>
   Effect.tryPromise({ try: work, catch: failure })
@@ -66,7 +64,7 @@ const way = async (root: string, folder: string): Promise<"there" | "missing" | 
   for (const name of path.relative(root, folder).split(path.sep).filter(Boolean)) {
     at = path.join(at, name)
     const stats = await fs.lstat(at).catch((cause: unknown) => {
-      if (missing(cause)) return undefined
+      if (isAbsent(cause)) return undefined
       throw cause
     })
     if (stats === undefined) return "missing"
@@ -139,7 +137,7 @@ const create = async (temporary: string, target: string, { mode }: NonNullable<S
 const yieldFolder = (target: string) =>
   fs.rmdir(target).catch((cause: unknown) => {
     if (codeOf(cause) === "ENOTEMPTY" || codeOf(cause) === "EEXIST") throw new Error("a folder with files is there")
-    if (!missing(cause)) throw cause
+    if (!isAbsent(cause)) throw cause
   })
 
 /** Replaces a file by a rename. The temporary name depends on the path alone, so a later run replaces a leftover. */

@@ -7,6 +7,7 @@ import { constants, type Dirent, lstatSync } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Schema } from "effect"
+import { codeOf, isAbsent } from "@daybook/log/support/SystemError"
 import { isWithin, readAtMost, stampOf } from "../support/TextFile.ts"
 import { holding } from "./ProjectTrust.ts"
 
@@ -94,8 +95,7 @@ const lookAt = async (known: CheckedItems, root: string, relative: string): Prom
     if (Number(stats.ctimeNs / 1_000_000n) < Date.now() - freshMillis) known.set(file, { stamp, thing })
     return thing
   } catch (cause) {
-    const code = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown"
-    return code === "ENOENT" || code === "ENOTDIR" ? undefined : { path: relative, kind, hash: `unreadable:${code}` }
+    return isAbsent(cause) ? undefined : { path: relative, kind, hash: `unreadable:${codeOf(cause)}` }
   }
 }
 
@@ -116,9 +116,6 @@ const originOf = async (git: string): Promise<string | undefined> => {
   if (/^[ \t]*\[include/im.test(text) || size > maximumConfig) urls.push(sha256(text))
   return urls.length === 0 ? undefined : urls.join("\n")
 }
-
-const isAbsent = (cause: unknown): boolean =>
-  cause instanceof Error && "code" in cause && (cause.code === "ENOENT" || cause.code === "ENOTDIR")
 
 /** The origin of a clone. One that cannot be read may be a clone. */
 const clone = async (root: string): Promise<Brought | undefined> => {

@@ -6,6 +6,7 @@
 import { lstatSync } from "node:fs"
 import * as path from "node:path"
 import { Context, Effect } from "effect"
+import { isAbsent } from "@daybook/log/support/SystemError"
 import { isWithin } from "../support/TextFile.ts"
 
 // Finds the project of a Location: the nearest folder upwards with `.git`, else the Location's folder. The search stops
@@ -34,9 +35,6 @@ export const holdingOf = (folder: FolderOwner, me: { readonly uid: number; reado
   return (folder.mode & 0o020) === 0 || ownGroup ? "own" : "open"
 }
 
-const isMissing = (cause: unknown): boolean =>
-  cause instanceof Error && "code" in cause && (cause.code === "ENOENT" || cause.code === "ENOTDIR")
-
 /** How this user owns a folder, by its real path. A missing folder is `own`. */
 export const holding = (folder: string): Holding => {
   const me = self()
@@ -44,7 +42,7 @@ export const holding = (folder: string): Holding => {
   try {
     return holdingOf(lstatSync(folder), me)
   } catch (cause) {
-    return isMissing(cause) ? "own" : "foreign"
+    return isAbsent(cause) ? "own" : "foreign"
   }
 }
 

@@ -9,6 +9,7 @@ import * as path from "node:path"
 import { Clock, Effect, Option, Schema } from "effect"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import { folderIdentity } from "@daybook/log/support/FolderIdentity"
+import { codeOf } from "@daybook/log/support/SystemError"
 import { compile, test } from "../domain/Pattern.ts"
 import { sharedCalls } from "../support/SharedCalls.ts"
 import { beyond, Brought, makeSurveyor } from "./Brought.ts"
@@ -72,9 +73,6 @@ const maximumBytes = 8 * 1024 * 1024
 
 const decode = Schema.decodeUnknownOption(Schema.parseJson(Decision))
 const encode = Schema.encodeSync(Schema.parseJson(Decision))
-
-const codeOf = (cause: unknown): string =>
-  cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : String(cause)
 
 /** Identifies the folder that is at the root now. */
 const standsAt = async (root: string) => {
@@ -208,7 +206,7 @@ const reported = (now: TrustState, brings: ReadonlyArray<Brought>, changes: Chan
 }
 
 const unreadable = (root: string) => (cause: unknown) =>
-  new TrustError({ path: root, details: `it cannot be read (${codeOf(cause)})` })
+  new TrustError({ path: root, details: `it cannot be read (${codeOf(cause, String(cause))})` })
 
 /** Opens the decisions in a folder. Every query reads the folder, so a decision takes effect in all processes. */
 export const make = (options: TrustOptions): TrustStore => {
@@ -244,7 +242,10 @@ export const make = (options: TrustOptions): TrustStore => {
           await write(options, { version: 2, ...(await standsAt(root)), state, time, brought: brings })
         },
         catch: (cause) =>
-          new TrustError({ path: fileOf(options, root), details: `the decision cannot be kept (${codeOf(cause)})` })
+          new TrustError({
+            path: fileOf(options, root),
+            details: `the decision cannot be kept (${codeOf(cause, String(cause))})`
+          })
       })
     })
   }

@@ -2,6 +2,7 @@
 import type { Stats } from "node:fs"
 import type { FileHandle } from "node:fs/promises"
 import { Effect } from "effect"
+import { codeOf } from "@daybook/log/support/SystemError"
 import { ToolFailure } from "../domain/ToolError.ts"
 
 // Defines what a path from a model leads to.
@@ -38,10 +39,6 @@ export interface OpenFile {
 export const refuse = (type: string, message: string) => new ToolFailure({ type, message })
 
 export const quoted = (name: string) => JSON.stringify(name.length > 300 ? `${name.slice(0, 300)}...` : name)
-
-/** The system's code of a file error, such as `ENOENT`. */
-export const codeOf = (cause: unknown): string =>
-  cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "unknown"
 
 const reasons: Readonly<Record<string, string>> = {
   ENOENT: "it does not exist",

@@ -16,12 +16,12 @@ import { fileURLToPath } from "node:url"
 import { Context, Effect, Layer, Option, type Scope } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { CurrentLocation } from "@daybook/log/domain/Values"
+import { codeOf } from "@daybook/log/support/SystemError"
 import { namePattern } from "../definition/Yaml.ts"
 import type { ToolFailure } from "../domain/ToolError.ts"
 import { makeKeyedLock } from "../support/KeyedLock.ts"
 import { projectRoot } from "../trust/ProjectTrust.ts"
 import {
-  codeOf,
   fileFailure,
   type OpenFile,
   quoted,

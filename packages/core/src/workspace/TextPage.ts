@@ -8,6 +8,13 @@ import { decodeOther, markedEncoding } from "./TextEncoding.ts"
 /** Below the limits of an output, so that a page with its notices is never truncated. */
 export const pageLimits = { lines: 1_900, bytes: 48 * 1024, lineBytes: 4 * 1024 } as const
 
+/** How many of these lines fit into the bytes of a page. */
+export const linesInPage = (lines: ReadonlyArray<string>): number => {
+  let bytes = 0
+  const over = lines.findIndex((line) => (bytes += Buffer.byteLength(line) + 1) > pageLimits.bytes)
+  return over < 0 ? lines.length : over
+}
+
 const chunkBytes = 256 * 1024
 const newline = 0x0a
 

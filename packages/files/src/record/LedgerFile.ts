@@ -13,6 +13,7 @@ import { Effect, Either, ExecutionStrategy, Exit, Option, Predicate, Schema, Sco
 import * as Connection from "@daybook/log/storage/Connection"
 import { pragma, immediately } from "@daybook/log/storage/Transaction"
 import * as UnusedBytes from "@daybook/log/storage/UnusedBytes"
+import { isAbsent } from "@daybook/log/support/SystemError"
 import { processUid } from "../disk/FileCalls.ts"
 import type { SafeFiles } from "../disk/SafeFiles.ts"
 import { LedgerFailed, RootBusy, RootUnusable, type SafeError } from "../layout/Errors.ts"
@@ -28,9 +29,6 @@ const prefix = "files "
 
 /** The name of the root's hold. No other consumer has a name with a space. */
 export const nameOf = (root: string): string => prefix + root
-
-const isAbsent = (error: unknown): boolean =>
-  Predicate.hasProperty(error, "code") && (error.code === "ENOENT" || error.code === "ENOTDIR")
 
 /** Whether this is the hold of a root that was removed. A root that cannot be reached still holds. */
 export const isGone = (name: string): Effect.Effect<boolean> =>

@@ -8,6 +8,7 @@ import { Chunk, Effect, Option, Schema, Stream } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { type EventLog, type ReadError, SessionNotFound } from "@daybook/log/log/EventLog"
+import { allItems } from "@daybook/log/store/Pages"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import * as SafeFiles from "../disk/SafeFiles.ts"
@@ -138,11 +139,9 @@ const unlessRemoved = <A, E, R>(look: Effect.Effect<A, E | SessionNotFound, R>, 
   )
 
 const allSessions = ({ store }: Verification) =>
-  Stream.paginateChunkEffect(undefined as string | undefined, (cursor) =>
-    Effect.map(store.list({ limit: 100, ...(cursor === undefined ? {} : { cursor }) }), (page) => [
-      Chunk.fromIterable(page.items.map(({ id }) => id)),
-      page.cursor === undefined ? Option.none() : Option.some(page.cursor)
-    ])
+  Stream.map(
+    allItems((cursor: string | undefined) => store.list({ limit: 100, cursor })),
+    ({ id }) => id
   )
 
 /** Comparisons of an index while its sessions change. */

@@ -4,8 +4,14 @@
  * answer to end. Spec: FM-130..FM-145 in specs/formats.md.
  */
 import { Option } from "effect"
-import type { JsonRecord } from "@daybook/log/domain/Json"
-import type { Content, Head, Item, RecordPlace } from "../conversation/Conversation.ts"
+import {
+  type Base,
+  type Content,
+  type Head,
+  type Item,
+  type RecordPlace,
+  textOf
+} from "../conversation/Conversation.ts"
 import type { LogRecord } from "../lines/JsonLines.ts"
 import * as DialectReader from "../reading/DialectReader.ts"
 import { type Fold, read as readBytes, readFile } from "../reading/DialectReader.ts"
@@ -23,7 +29,6 @@ import {
   isEmpty,
   isSynthetic,
   makeUsage,
-  textOfContent,
   type ToolResult
 } from "./ClaudeRecord.ts"
 
@@ -194,14 +199,6 @@ const meaningOf = (given: string): Meaning => {
 }
 
 // Folds the records of a Claude Code log into items.
-
-interface Base {
-  readonly key: string
-  readonly parent: string | null
-  readonly time: number
-  readonly place: RecordPlace
-  readonly record: JsonRecord
-}
 
 /** A record while it is folded. */
 type Current = { readonly fields: ClaudeRecord; readonly base: Base; readonly sizeBytes: number }
@@ -389,7 +386,7 @@ const makeFold = (subagent: boolean, ends?: DialectReader.Ends): Fold => {
     const content = contentOf(rest)
     if (content.length === 0) return results.length > 0 ? undefined : opaque(current)
     const own: Current = results.length > 0 ? { ...current, base: further(base, results.length + 1) } : current
-    const text = textOfContent(content)
+    const text = textOf(content)
     if (fields.isCompactSummary === true) return compacted(text, own)
     if (fields.isVisibleInTranscriptOnly === true) return opaque(own)
     const meaning = meaningOf(text)

@@ -5,7 +5,15 @@
  */
 import { Option, Predicate, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
-import type { AnswerPart, Content, Item, RecordPlace, Spending } from "../conversation/Conversation.ts"
+import {
+  type AnswerPart,
+  type Base,
+  type Content,
+  contentBy,
+  type Item,
+  shownText,
+  type Spending
+} from "../conversation/Conversation.ts"
 import {
   beyond,
   count,
@@ -111,11 +119,7 @@ const decodeBlock = Schema.decodeUnknownOption(Block)
 
 // Converts blocks of Claude Code's messages to content, parts of answers and results.
 
-type ContentItem = Content[number]
-
-const shownText = (text: string): ReadonlyArray<ContentItem> => (text === "" ? [] : [{ type: "text", text }])
-
-const shownSource = ({ source }: Block): ReadonlyArray<ContentItem> => {
+const shownSource = ({ source }: Block): Content => {
   if (source?.data !== undefined && source.type === "text") return shownText(source.data)
   if (source?.data !== undefined) {
     return [{ type: "media", mime: source.media_type ?? "application/octet-stream", data: source.data }]
@@ -124,7 +128,7 @@ const shownSource = ({ source }: Block): ReadonlyArray<ContentItem> => {
 }
 
 /** What a block of a prompt or a result shows. A block of an unknown type is shown as its JSON. */
-const shown = (given: unknown): ReadonlyArray<ContentItem> => {
+const shown = (given: unknown): Content => {
   if (typeof given === "string") return shownText(given)
   const block = Option.getOrUndefined(decodeBlock(given))
   if (block === undefined) return shownText(JSON.stringify(given))
@@ -133,14 +137,7 @@ const shown = (given: unknown): ReadonlyArray<ContentItem> => {
 }
 
 /** Content as logs write it: a text, blocks, or nothing. */
-export const contentOf = (content: unknown): Content => {
-  if (content === undefined || content === null) return []
-  return Array.isArray(content) ? content.flatMap(shown) : shown(content)
-}
-
-/** The texts of a content without the pictures. */
-export const textOfContent = (content: Content): string =>
-  content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
+export const contentOf = contentBy(shown)
 
 export interface ToolResult {
   readonly callID: string
@@ -261,13 +258,7 @@ export const makeUsage = () => {
 // Assembles one answer from the lines of an API message, which has one block on each line.
 
 export interface Draft {
-  readonly base: {
-    readonly key: string
-    readonly parent: string | null
-    readonly time: number
-    readonly place: RecordPlace
-    readonly record: JsonRecord
-  }
+  readonly base: Base
   readonly messageID: string | undefined
   readonly model: string
   readonly parts: Array<AnswerPart>
@@ -304,7 +295,7 @@ const addParts = ({ earlier, known, parts }: Draft, added: ReadonlyArray<AnswerP
 
 /** An answer with the blocks of a line. `before` is an answer of the same message that has ended. */
 export const draftOf = (
-  base: Draft["base"],
+  base: Base,
   fields: ClaudeRecord,
   parts: ReadonlyArray<AnswerPart>,
   spent: Spending,

@@ -4,8 +4,17 @@
  * the prompts' places, and the pieces that wait for an answer to end. Spec: FM-130, FM-150..FM-161 in specs/formats.md.
  */
 import { Option, Predicate, Schema } from "effect"
+import {
+  type AnswerPart,
+  type Base,
+  type Content,
+  type Head,
+  type Item,
+  type RecordPlace,
+  type Spending,
+  textOf
+} from "../conversation/Conversation.ts"
 import type { JsonRecord } from "@daybook/log/domain/Json"
-import type { AnswerPart, Content, Head, Item, RecordPlace, Spending } from "../conversation/Conversation.ts"
 import type { LogRecord } from "../lines/JsonLines.ts"
 import * as DialectReader from "../reading/DialectReader.ts"
 import { type Fold, read as readBytes, readFile } from "../reading/DialectReader.ts"
@@ -20,7 +29,6 @@ import {
   outputOf,
   type Payload,
   producedOf,
-  textOf,
   userMessageOf
 } from "./CodexRecord.ts"
 
@@ -141,14 +149,6 @@ const makeRepeats = () => {
 
 // Folds the records of a rollout into items. Events repeat response items: only usage, interruptions, titles,
 // roll-backs and otherwise missing prompts are taken from events.
-
-interface Base {
-  readonly key: string
-  readonly parent: string | null
-  readonly time: number
-  readonly place: RecordPlace
-  readonly record: JsonRecord
-}
 
 /** An answer that may grow. */
 interface Draft {

@@ -5,8 +5,15 @@
  */
 import { Option, Predicate, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
-import type { AnswerPart, Content, Spending } from "../conversation/Conversation.ts"
-import { isTooDeep } from "../lines/JsonLines.ts"
+import {
+  type AnswerPart,
+  type Content,
+  contentBy,
+  shownText,
+  type Spending,
+  textOf
+} from "../conversation/Conversation.ts"
+import { isTooDeep, parsed } from "../lines/JsonLines.ts"
 import { beyond, count, list, nothing, text, tolerant, unchecked, word } from "../reading/Tolerant.ts"
 
 /** Cumulative or of one request. Cached tokens are part of `input_tokens`, reasoning is part of `output_tokens`. */
@@ -85,8 +92,6 @@ export const decode = (value: JsonRecord): CodexRecord => {
 const ContentItem = Schema.Struct({ type: word, text, image_url: text, audio_url: text })
 const decodeItem = Schema.decodeUnknownOption(ContentItem)
 
-const shownText = (text: string): Content => (text === "" ? [] : [{ type: "text", text }])
-
 /** A data URL as media, any other URL as its text. */
 const shownUrl = (url: string): Content => {
   const comma = url.indexOf(",")
@@ -104,10 +109,7 @@ const shown = (given: unknown): Content => {
 }
 
 /** Content as rollouts write it: a text, items, or nothing. */
-export const contentOf = (content: unknown): Content => {
-  if (content === undefined || content === null) return []
-  return Array.isArray(content) ? content.flatMap(shown) : shown(content)
-}
+export const contentOf = contentBy(shown)
 
 const Asked = Schema.Struct({ type: Schema.Literal("UserMessage"), content: Schema.Array(Schema.Unknown) })
 const decodeAsked = Schema.decodeUnknownOption(Asked)
@@ -123,17 +125,6 @@ export const askedBy = ({ images, item, message, type }: Payload): Content => {
   }
   const asked = Option.getOrUndefined(decodeAsked(item))
   return contentOf(asked?.content.filter(isShownAsked))
-}
-
-export const textOf = (content: Content): string =>
-  content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
-
-const parsed = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 const inputOf = (given: unknown): JsonRecord => {

@@ -61,6 +61,20 @@ export const Text = Schema.Struct({ type: Schema.Literal("text"), text: Schema.S
 export const Content = Schema.Array(Schema.Union(Text, Media))
 export type Content = typeof Content.Type
 
+export const shownText = (text: string): Content => (text === "" ? [] : [{ type: "text", text }])
+
+/** Content as logs write it: a text, items, or nothing. */
+export const contentBy =
+  (shown: (item: unknown) => Content) =>
+  (content: unknown): Content => {
+    if (content === undefined || content === null) return []
+    return Array.isArray(content) ? content.flatMap(shown) : shown(content)
+  }
+
+/** The texts of a content without the pictures. */
+export const textOf = (content: Content): string =>
+  content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
+
 export const AnswerPart = Schema.Union(
   Text,
   Schema.Struct({ type: Schema.Literal("reasoning"), text: Schema.String }),
@@ -97,6 +111,8 @@ const base = {
   /** The record as it was read, for an export in the same format. */
   record: JsonRecord
 }
+/** What every item says of its record. */
+export type Base = Schema.Struct.Type<typeof base>
 
 export const User = Schema.TaggedStruct("User", { ...base, content: Content })
 

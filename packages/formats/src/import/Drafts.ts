@@ -4,7 +4,14 @@ import { ActivityID, MessageID, PartID, SessionID } from "@daybook/log/domain/Id
 import { fitting } from "@daybook/log/domain/LongText"
 import { defaultAgent, type Tokens, type ToolContent } from "@daybook/log/domain/Values"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
-import type { AnswerPart, Content, Dialect, Item, Spending } from "../conversation/Conversation.ts"
+import {
+  type AnswerPart,
+  type Content,
+  type Dialect,
+  type Item,
+  type Spending,
+  textOf
+} from "../conversation/Conversation.ts"
 import { nothing } from "../reading/Tolerant.ts"
 
 // Derives ids from a foreign log, so that the same log always becomes the same session.
@@ -43,9 +50,6 @@ export interface Call {
 }
 
 const dataUri = (mime: string, data: string): string => `data:${mime};base64,${data}`
-
-export const textOf = (content: Content): string =>
-  content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
 
 /** The event form of tokens: input includes what a cache held. */
 export const tokensOf = ({ cacheRead, cacheWrite, input, output, reasoning }: Spending): Tokens => ({

@@ -8,6 +8,7 @@ import { StringDecoder } from "node:string_decoder"
 import { Effect, Either, Layer, Option, type Scope, Stream } from "effect"
 import * as FileLock from "@daybook/log/storage/FileLock"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
+import { isAlive } from "@daybook/log/support/Alive"
 import { codeOf } from "@daybook/log/support/SystemError"
 import {
   makeLatch,
@@ -31,15 +32,6 @@ let count = 0
 
 const temporaryName = /^\..+\.(\d+)\.\d+\.tmp$/
 
-const isRunning = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (cause) {
-    return codeOf(cause) !== "ESRCH"
-  }
-}
-
 /** No file is written for so long, in milliseconds. */
 const longest = 24 * 60 * 60 * 1000
 const startedAt = Date.now() - process.uptime() * 1000
@@ -49,7 +41,7 @@ const isLeft = (path: string, pid: number): boolean => {
   const writtenAt = fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs
   if (writtenAt === undefined || ownName.has(path)) return false
   if (pid === process.pid) return writtenAt < startedAt
-  return !isRunning(pid) || writtenAt < Date.now() - longest
+  return !isAlive(pid) || writtenAt < Date.now() - longest
 }
 
 /** The value, or undefined if the system refuses it. */

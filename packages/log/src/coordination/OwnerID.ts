@@ -5,6 +5,7 @@
  */
 import { readFileSync, readlinkSync } from "node:fs"
 import { hostname } from "node:os"
+import { isAlive } from "../support/Alive.ts"
 
 const attempt = <A>(read: () => A): A | undefined => {
   try {
@@ -58,16 +59,6 @@ export interface OwnProcess {
   readonly isGone: (ownerID: string) => boolean
 }
 
-const signalable = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (cause) {
-    // EPERM: the process exists and belongs to another user.
-    return !(cause instanceof Error && "code" in cause && cause.code === "ESRCH")
-  }
-}
-
 /** Reads what identifies this process; `world` replaces the detected boot and namespaces. */
 export const make = (world: string = worldOf(process.platform)): OwnProcess => {
   const host = hostname().replaceAll("/", "_")
@@ -79,7 +70,7 @@ export const make = (world: string = worldOf(process.platform)): OwnProcess => {
     const pid = Number(itsPid)
     if (instance === undefined || itsHost !== host || itsWorld !== world) return "unknown"
     if (!Number.isSafeInteger(pid) || pid <= 0) return "unknown"
-    if (!signalable(pid)) return "gone"
+    if (!isAlive(pid)) return "gone"
     const stat = seesOthers ? statOf(pid) : undefined
     if (stat === undefined) return "unknown"
     // A zombie has ended. A different start time means that the process id was reused.

@@ -18,7 +18,8 @@ import {
   SessionOrigin,
   StoredError,
   Tokens,
-  ToolContent
+  ToolContent,
+  modelText
 } from "./Values.ts"
 import { optional } from "../support/Optional.ts"
 
@@ -266,6 +267,25 @@ export const Message = Schema.Union(
   })
 )
 export type Message = typeof Message.Type
+
+/** What a message says, but for answers. */
+export const wordsOf = (message: Exclude<Message, AssistantMessage>): string => {
+  switch (message.type) {
+    case "user":
+    case "system":
+    case "synthetic":
+      return message.text
+    case "shell":
+      return `$ ${message.command}`
+    case "agent-switched":
+      return message.agent
+    case "model-switched":
+      return modelText(message.model)
+    case "compaction":
+    case "branch-summary":
+      return message.summary
+  }
+}
 
 /** An admitted prompt: the receipt that every exact retry returns (IN-4). */
 export const Input = Schema.Struct({

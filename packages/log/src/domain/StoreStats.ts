@@ -1,4 +1,4 @@
-/** Defines what `daybook stats` shows of a database or of one session of it. `maintenance/Stats.ts` measures. Spec: ST-50..ST-52. */
+/** Defines what `daybook stats` shows of a database or of one session of it. `maintenance/Stats.ts` measures. Spec: ST-50..ST-52, PG-45. */
 import { Schema } from "effect"
 import { SessionMetrics } from "./Values.ts"
 import { optional } from "../support/Optional.ts"
@@ -15,11 +15,12 @@ export const TableStats = Schema.Struct({ table: Schema.String, bytes: Schema.In
 
 /** Where the bytes are. */
 export const Stats = Schema.Struct({
-  /** Bytes of the database's file and of its write-ahead log. */
+  /** Bytes of the database's file; on PostgreSQL of its tables with their indexes. */
   fileBytes: Schema.Int,
-  walBytes: Schema.Int,
-  /** Bytes of pages that hold nothing. */
-  freeBytes: Schema.Int,
+  /** Bytes of the file's write-ahead log; absent on PostgreSQL, whose log is that of the whole server. */
+  walBytes: optional(Schema.Int),
+  /** Bytes of them that hold nothing; on PostgreSQL an estimate, and absent for one session. */
+  freeBytes: optional(Schema.Int),
   sessions: Schema.Int,
   ...Amount,
   /** Bytes of the compressed events below the floors. */

@@ -3,7 +3,8 @@
  * and commit hooks, in a few statements. A refused request does not affect the other requests. The queue is in
  * `Writer.ts`. Spec: LG-1..LG-6, LG-21, LG-22, LG-47.
  */
-import type * as SqlClient from "@effect/sql/SqlClient"
+import * as SqlClient from "@effect/sql/SqlClient"
+import type { Connection } from "@effect/sql/SqlConnection"
 import * as SqlError from "@effect/sql/SqlError"
 import { Array as Arr, Cause, Effect, Either, Exit, Option, Predicate } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
@@ -13,7 +14,7 @@ import type { DurableType, SessionEvent } from "../events/SessionEvents.ts"
 import { join, type Joined } from "../projection/Change.ts"
 import { project } from "../projection/Projection.ts"
 import { type SessionKeys, write } from "../projection/SqlTables.ts"
-import type { Statements } from "../storage/Connection.ts"
+import { connectionOf, type Statements } from "../storage/Connection.ts"
 import { jointly } from "../storage/GroupCommit.ts"
 import { inSavepoint, isBusy, reasonOf } from "../storage/Transaction.ts"
 import {
@@ -34,12 +35,27 @@ import { keepNewest } from "../support/Newest.ts"
 export interface Projector {
   readonly name: string
   /**
-   * Its statements join the append's transaction. Create the tables first, with `CREATE TABLE IF NOT EXISTS`. Returns why
-   * the events are refused, or undefined. Run only statements here: it runs again with smaller groups, down to a single
-   * append, when an append of the commit is refused. `events` can belong to several sessions.
+   * Statements of the `SqlClient` that it gets join the append's transaction; a failure refuses the append. Make the tables
+   * before, where the runtime is built. Run only statements here: in SQLite they run at once, and work that waits for
+   * anything else is a defect. It runs again with smaller groups, down to a single append, when an append of the commit is
+   * refused. `events` can belong to several sessions.
    */
-  readonly project: (statements: Statements, events: ReadonlyArray<SessionEvent>) => EventRefused | undefined
+  readonly project: (
+    events: ReadonlyArray<SessionEvent>
+  ) => Effect.Effect<unknown, EventRefused | SqlError.SqlError, SqlClient.SqlClient>
 }
+
+/** The work of a projector on the connection of an append. */
+export const projecting = (
+  { project }: Projector,
+  sql: SqlClient.SqlClient,
+  connection: Connection,
+  events: ReadonlyArray<SessionEvent>
+): Effect.Effect<unknown, EventRefused | SqlError.SqlError> =>
+  project(events).pipe(
+    Effect.provideService(SqlClient.SqlClient, sql),
+    Effect.provideService(SqlClient.TransactionConnection, [connection, 0] as const)
+  )
 
 export interface EncodedDraft {
   readonly type: DurableType
@@ -116,15 +132,14 @@ export const writeRows = (
   }
 }
 
-/** Runs the projectors in order. Throws `EventRefused` if one refuses the events. */
-export const runProjectors = (
-  projectors: ReadonlyArray<Projector>,
-  statements: Statements,
-  events: ReadonlyArray<SessionEvent>
-): void => {
-  for (const { project } of projectors) {
-    const refusal = project(statements, events)
-    if (refusal !== undefined) throw refusal
+/** Runs the projectors in order, on the client's own connection. Throws what the first failure says. */
+export const runProjectors = ({ projectors, sql }: Target, events: ReadonlyArray<SessionEvent>): void => {
+  if (projectors.length === 0) return
+  const connection = connectionOf(sql)
+  if (connection === undefined) throw new TypeError("projectors need a database that Daybook opened")
+  for (const projector of projectors) {
+    const exit = Effect.runSyncExit(projecting(projector, sql, connection, events))
+    if (Exit.isFailure(exit)) throw Cause.squash(exit.cause)
   }
 }
 
@@ -283,7 +298,7 @@ const checkHooks = (statements: Statements, hooks: ReadonlyArray<HookAfter>): vo
  */
 const writeAll = (target: Target, statements: Statements, requests: Requests): ReadonlyArray<Result> => {
   const written = writeEvents(target, statements, requests)
-  if (written.events.length > 0) runProjectors(target.projectors, statements, written.events)
+  if (written.events.length > 0) runProjectors(target, written.events)
   checkHooks(statements, hooksAfter(requests, written))
   return written.answers
 }

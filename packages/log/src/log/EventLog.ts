@@ -61,17 +61,7 @@ export class LogUnavailable extends Schema.TaggedError<LogUnavailable>("@daybook
   "LogUnavailable",
   {
     operation: Schema.String,
-    reason: Schema.Literal(
-      "busy",
-      "read-only",
-      "disk-full",
-      "corrupt",
-      "io",
-      "closed",
-      "away",
-      "not-supported",
-      "unknown"
-    ),
+    reason: Schema.Literal("busy", "read-only", "disk-full", "corrupt", "io", "closed", "away", "unknown"),
     cause: ErrorCause
   }
 ) {

@@ -127,26 +127,29 @@ export interface ReplayTarget {
 export const pagesOf = (events: Arr.NonEmptyReadonlyArray<SessionEvent>) => Arr.chunksOf(events, pageSize)
 
 /** Replays to SQLite. */
-export const targetOf = ({ idAt, projectors, sql, types }: Target): ReplayTarget => ({
-  sql,
-  idAt,
-  last: directly(sql, selectLast),
-  store: ({ events, head, isNew, rows, sessionID }) => {
-    const pages = pagesOf(events)
-    const keys = new Map([[sessionID, head.session]])
-    return directly(
-      sql,
-      (statements) => {
-        types.begin()
-        writeHead(statements, sessionID, head, isNew)
-        insertEvents(statements, types, rows)
-        for (const page of pages) writeRows(statements, page, keys)
-        for (const page of pages) runProjectors(projectors, statements, page)
-      },
-      isEventRefused
-    )
+export const targetOf = (target: Target): ReplayTarget => {
+  const { idAt, sql, types } = target
+  return {
+    sql,
+    idAt,
+    last: directly(sql, selectLast),
+    store: ({ events, head, isNew, rows, sessionID }) => {
+      const pages = pagesOf(events)
+      const keys = new Map([[sessionID, head.session]])
+      return directly(
+        sql,
+        (statements) => {
+          types.begin()
+          writeHead(statements, sessionID, head, isNew)
+          insertEvents(statements, types, rows)
+          for (const page of pages) writeRows(statements, page, keys)
+          for (const page of pages) runProjectors(target, page)
+        },
+        isEventRefused
+      )
+    }
   }
-})
+}
 
 /** Replays the events inside a write transaction. Returns the new ones, or undefined if there are none. */
 export const replay = ({ idAt, last: selectNumbers, sql, store }: ReplayTarget) =>

@@ -3,53 +3,10 @@ import { Either, Schema } from "effect"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { type AnyRow, applyUpdate, type Change } from "./Change.ts"
 import { project } from "./Projection.ts"
-import type { SessionRow } from "./Tables.ts"
-
-const text = Schema.NullOr(Schema.String)
-const number = Schema.NullOr(Schema.Number)
-
-/** A row of `session`. */
-const Row = Schema.Struct({
-  id: Schema.String,
-  parent_id: text,
-  directory: Schema.String,
-  location: Schema.String,
-  title: text,
-  agent: text,
-  model: text,
-  cost: Schema.Number,
-  tokens_input: Schema.Number,
-  tokens_output: Schema.Number,
-  tokens_reasoning: Schema.Number,
-  tokens_cache_read: Schema.Number,
-  tokens_cache_write: Schema.Number,
-  activity_id: text,
-  activity_state: text,
-  activity_error: text,
-  frame: text,
-  pruned_seq: number,
-  compaction_requested: text,
-  compaction_running: text,
-  budget: text,
-  address: text,
-  root: text,
-  epoch: number,
-  baseline_seq: number,
-  imported: text,
-  path: text,
-  forked: text,
-  origin: text,
-  instructions: text,
-  provisional: number,
-  turns: Schema.Number,
-  tool_calls: Schema.Number,
-  duration_ms: Schema.Number,
-  time_created: Schema.Number,
-  time_updated: Schema.Number
-}) satisfies Schema.Schema<SessionRow>
+import { SessionRow } from "./Tables.ts"
 
 export const SessionBase = Schema.Struct({
-  row: Row,
+  row: SessionRow,
   /** The estimated part of what was spent up to the floor: the events that say so are gone. */
   estimated: Schema.Struct({ cost: Schema.Number, tokens: Schema.Number })
 })

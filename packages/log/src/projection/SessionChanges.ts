@@ -1,5 +1,4 @@
 /** The changes to `session`: one row per session. Pure. */
-import { addressKey } from "../domain/Address.ts"
 import * as HistoryPath from "../domain/HistoryPath.ts"
 import type { Tokens } from "../domain/Values.ts"
 import type { EventOfType, SessionEvent } from "../events/SessionEvents.ts"
@@ -85,9 +84,6 @@ export const charged = (
         })
   })
 
-export const addressed = (event: EventOfType<"session.next.addressed">): Change =>
-  updated(event, { address: addressKey(event.data.address), root: plainOrNull(event.data.root) })
-
 /** The destination starts with a new epoch (EP-9). */
 export const moved = (event: EventOfType<"session.next.moved">): Change =>
   updated(event, {
@@ -104,16 +100,6 @@ export const framed = (event: EventOfType<"session.next.request.framed">): Chang
     ...(context === undefined ? {} : { epoch: event.seq })
   })
 }
-
-/** A name ends the search for one. */
-export const renamed = (event: EventOfType<"session.next.renamed">): Change =>
-  charged(event, event.data, { title: plain(event.data.title), provisional: null })
-
-/** A step is a turn, however it ends. */
-export const stepSettled = (event: EventOfType<"session.next.step.ended" | "session.next.step.failed">): Change =>
-  charged(event, event.data, {}, { turns: 1 })
-
-export const toolCalled = (event: EventOfType<"session.next.tool.called">) => updated(event, {}, { tool_calls: 1 })
 
 /** A fold never reads, so the duration is the sum of the ends less the sum of the starts. */
 export const activityStarted = (event: EventOfType<"session.next.activity.started">): Change =>

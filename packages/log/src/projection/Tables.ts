@@ -3,61 +3,66 @@
  * and the in-memory writer apply them. Apart from `session`, rows hold no content: they refer to the events that hold it
  * by sequence number. `storage/migrations` creates the tables. Spec: PJ-1, PJ-2, PJ-14.
  */
+import { Schema, Struct } from "effect"
 
 export type Value = string | number | null
+
+const text = Schema.NullOr(Schema.String)
+const number = Schema.NullOr(Schema.Number)
 
 /**
  * `session`: one row per session. `location`, `model`, `activity_error`, `budget`, `path` and `forked` are JSON; times
  * are milliseconds since the epoch.
  */
-export type SessionRow = {
-  readonly id: string
-  readonly parent_id: string | null
-  readonly directory: string
-  readonly location: string
-  readonly title: string | null
-  readonly agent: string | null
-  readonly model: string | null
-  readonly cost: number
-  readonly tokens_input: number
-  readonly tokens_output: number
-  readonly tokens_reasoning: number
-  readonly tokens_cache_read: number
-  readonly tokens_cache_write: number
-  readonly activity_id: string | null
-  readonly activity_state: string | null
-  readonly activity_error: string | null
-  readonly frame: string | null
-  readonly pruned_seq: number | null
-  readonly compaction_requested: string | null
-  readonly compaction_running: string | null
-  readonly budget: string | null
+export const SessionRow = Schema.Struct({
+  id: Schema.String,
+  parent_id: text,
+  directory: Schema.String,
+  location: Schema.String,
+  title: text,
+  agent: text,
+  model: text,
+  cost: Schema.Number,
+  tokens_input: Schema.Number,
+  tokens_output: Schema.Number,
+  tokens_reasoning: Schema.Number,
+  tokens_cache_read: Schema.Number,
+  tokens_cache_write: Schema.Number,
+  activity_id: text,
+  activity_state: text,
+  activity_error: text,
+  frame: text,
+  pruned_seq: number,
+  compaction_requested: text,
+  compaction_running: text,
+  budget: text,
   /** Unique over all sessions. */
-  readonly address: string | null
-  readonly root: string | null
+  address: text,
+  root: text,
   /** The event that introduced the current baseline; null before the first request, and after a move. */
-  readonly epoch: number | null
+  epoch: number,
   /** The last request's baseline contains the System messages up to this sequence number. */
-  readonly baseline_seq: number | null
+  baseline_seq: number,
   /** The foreign log that the session was imported from, as JSON. */
-  readonly imported: string | null
+  imported: text,
   /** The history path; null while the leaf never moved. */
-  readonly path: string | null
+  path: text,
   /** The session and the message that this one is a fork of. */
-  readonly forked: string | null
+  forked: text,
   /** What began the session, as JSON; null: a person or a program. */
-  readonly origin: string | null
-  readonly instructions: string | null
+  origin: text,
+  instructions: text,
   /** 1: the title is the beginning of the first prompt, until the session is named. */
-  readonly provisional: number | null
+  provisional: number,
   /** Settled steps, and calls. */
-  readonly turns: number
-  readonly tool_calls: number
+  turns: Schema.Number,
+  tool_calls: Schema.Number,
   /** Milliseconds of the settled activities, less the start of one that runs. */
-  readonly duration_ms: number
-  readonly time_created: number
-  readonly time_updated: number
-}
+  duration_ms: Schema.Number,
+  time_created: Schema.Number,
+  time_updated: Schema.Number
+})
+export type SessionRow = typeof SessionRow.Type
 
 /** `session_input`: the durable inbox. Rows stay after promotion, so their ids stay taken. */
 export type InputRow = {
@@ -157,44 +162,7 @@ type Spec<Row> = {
 
 export const tables: { readonly [Name in TableName]: Spec<Rows[Name]> } = {
   session: {
-    columns: [
-      "id",
-      "parent_id",
-      "directory",
-      "location",
-      "title",
-      "agent",
-      "model",
-      "cost",
-      "tokens_input",
-      "tokens_output",
-      "tokens_reasoning",
-      "tokens_cache_read",
-      "tokens_cache_write",
-      "activity_id",
-      "activity_state",
-      "time_created",
-      "time_updated",
-      "activity_error",
-      "frame",
-      "pruned_seq",
-      "compaction_requested",
-      "compaction_running",
-      "budget",
-      "address",
-      "root",
-      "epoch",
-      "baseline_seq",
-      "imported",
-      "path",
-      "forked",
-      "origin",
-      "instructions",
-      "provisional",
-      "turns",
-      "tool_calls",
-      "duration_ms"
-    ],
+    columns: Struct.keys(SessionRow.fields),
     key: ["id"],
     once: []
   },

@@ -14,7 +14,7 @@ import { EventID, SessionID } from "../domain/Identifiers.ts"
 import { SessionBase } from "../projection/SessionBase.ts"
 import { makeFolders, sync } from "../storage/PrivateFile.ts"
 import { isAlive } from "../support/Alive.ts"
-import { codeOf } from "../support/SystemError.ts"
+import { codeOf, messageOf } from "../support/SystemError.ts"
 
 /** An archive cannot be written, read or put back. Nothing was changed. */
 export class ArchiveUnusable extends Schema.TaggedError<ArchiveUnusable>("@daybook/log/ArchiveUnusable")(
@@ -95,10 +95,8 @@ const nameOf = ({ from, incarnation, sessionID, to }: Header): string =>
 
 const compress = promisify(gzip)
 
-const saidBy = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
-
 const attempt = <A>(file: string, run: () => Promise<A>): Effect.Effect<A, ArchiveUnusable> =>
-  Effect.tryPromise({ try: run, catch: (cause) => new ArchiveUnusable({ file, details: saidBy(cause) }) })
+  Effect.tryPromise({ try: run, catch: (cause) => new ArchiveUnusable({ file, details: messageOf(cause) }) })
 
 const written = async (handle: FileHandle, hash: Hash, lines: ReadonlyArray<Line>): Promise<void> => {
   const text = lines.map(lineOf).join("")
@@ -170,7 +168,8 @@ const unreadable: { readonly [Code in string]?: string } = {
 }
 
 const linesOf = (file: string): Stream.Stream<string, ArchiveUnusable> => {
-  const failed = (cause: unknown) => new ArchiveUnusable({ file, details: unreadable[codeOf(cause)] ?? saidBy(cause) })
+  const failed = (cause: unknown) =>
+    new ArchiveUnusable({ file, details: unreadable[codeOf(cause)] ?? messageOf(cause) })
   return Stream.suspend(() => {
     const source = createReadStream(file)
     const plain = createGunzip({ chunkSize: 1024 * 1024 })

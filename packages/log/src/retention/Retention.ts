@@ -8,7 +8,7 @@ import * as SqlError from "@effect/sql/SqlError"
 import { Chunk, Clock, type Duration, Effect, Layer, Metric, Option, Schedule, Stream } from "effect"
 import { ConsumerStore } from "../consumer/ConsumerStore.ts"
 import { SessionID } from "../domain/Identifiers.ts"
-import { EventLog, type EventUnreadable, LogUnavailable } from "../log/EventLog.ts"
+import { EventLog, type EventUnreadable, type LogUnavailable } from "../log/EventLog.ts"
 import * as EventRow from "../log/EventRow.ts"
 import { checksumOf, selectIdentity, unavailable } from "../log/EventRow.ts"
 import * as SessionBase from "../projection/SessionBase.ts"
@@ -137,7 +137,7 @@ export interface Request {
   /** Keep the events of this many milliseconds. */
   readonly keep?: number | undefined
   readonly to?: Bounds["to"]
-  /** Prune only until the file is at most this size, in bytes. */
+  /** Prune only until the file, or what PostgreSQL's tables would take without free space, is at most so many bytes. */
   readonly maxSize?: number | undefined
   /** The readers that hold floors back; none with `--force`. */
   readonly holders: Holders
@@ -164,6 +164,7 @@ const readersOf =
 export interface Outcome {
   readonly sessions: number
   readonly events: number
+  /** Bytes: of the file, of PostgreSQL's tables, or with `maxSize` of what is in use in those tables. */
   readonly before: number
   readonly after: number
   readonly archives: ReadonlyArray<string>
@@ -178,13 +179,22 @@ export const estimatedBytes = ({ bytes }: Pick<Cut, "bytes">): number => Math.ro
 
 type Sql = SqlClient.SqlClient
 
-/** Refuses a bound on the size over PostgreSQL, whose tables do not shrink when rows are deleted (PG-44). */
-const onFilesOnly = (sql: Sql, { maxSize }: Request, operation: string): Effect.Effect<void, LogUnavailable> =>
-  maxSize !== undefined && isPostgres(sql)
-    ? new LogUnavailable({ operation, reason: "not-supported", cause: "only a file shrinks" })
-    : Effect.void
-
-const usedBytes = (sql: Sql) => Effect.map(Space.measure(sql), Space.usedBytes)
+/**
+ * Tells after each cut whether the database fits. On PostgreSQL a measurement reads every event, so there is none until
+ * the cuts since the last one can be enough.
+ */
+const fitting = (sql: Sql, maxSize: number | undefined) => {
+  let excess = 0
+  return (cut?: Cut): Effect.Effect<boolean, SqlError.SqlError> => {
+    if (maxSize === undefined) return Effect.succeed(false)
+    if (cut !== undefined) excess -= Space.mostFreed(cut)
+    if (excess > 0 && isPostgres(sql)) return Effect.succeed(false)
+    return Effect.map(Space.usedBytes(sql), (bytes) => {
+      excess = bytes - maxSize
+      return excess <= 0
+    })
+  }
+}
 
 /** All sessions, the one unused for the longest time first, or the requested ones. */
 const subjectsOf = (sql: Sql, { sessions }: Request): Stream.Stream<Subject, SqlError.SqlError> =>
@@ -205,21 +215,23 @@ export const plan = (request: Request): Stream.Stream<Cut, LogUnavailable, ReadS
   Stream.unwrap(
     Effect.gen(function* () {
       const sql = yield* ReadSql
-      yield* onFilesOnly(sql, request, "plan a prune to a size")
       const now = yield* Clock.currentTimeMillis
       const { holders, keep, maxSize, to } = request
       const bounds: Bounds = {
         ...(keep === undefined ? {} : { before: now - keep }),
         ...(to === undefined ? {} : { to })
       }
-      let excess = maxSize === undefined ? Infinity : (yield* usedBytes(sql)) - maxSize
+      let excess = maxSize === undefined ? Infinity : (yield* Space.usedBytes(sql)) - maxSize
+      const freedBy = (cut: Cut) => estimatedBytes(isPostgres(sql) ? { bytes: Space.mostFreed(cut) } : cut)
       return subjectsOf(sql, request).pipe(
+        // Each cut is known before the next session is asked for.
+        Stream.rechunk(1),
         Stream.takeWhile(() => excess > 0),
         Stream.mapEffect((subject) =>
           Effect.flatMap(holders(subject.sessionID), (held) => cutOf(sql, subject, bounds, held))
         ),
         Stream.filter(({ floor, held, to }) => to > floor || held.length > 0),
-        Stream.tap((cut) => Effect.sync(() => (excess -= estimatedBytes(cut))))
+        Stream.tap((cut) => Effect.sync(() => (excess -= freedBy(cut))))
       )
     })
   ).pipe(Stream.mapError((error) => (error instanceof SqlError.SqlError ? unavailable("plan a prune")(error) : error)))
@@ -240,8 +252,10 @@ export interface RunOptions extends PruneOptions {
  */
 export const run = Effect.fn("Retention.run")(function* (request: Request, options: RunOptions) {
   const [sql, read] = [yield* SqlClient.SqlClient, yield* ReadSql]
-  yield* onFilesOnly(sql, request, "prune to a size")
-  const before = yield* Space.sizeOf(sql)
+  const { maxSize } = request
+  // The tables of PostgreSQL do not shrink.
+  const size = maxSize === undefined || !isPostgres(sql) ? Space.sizeOf : Space.usedBytes
+  const before = yield* size(sql)
   for (const { session_id } of yield* selectUnfinished(sql)) {
     // Lost: a later claim finishes it.
     yield* Effect.catchTag(
@@ -260,14 +274,13 @@ export const run = Effect.fn("Retention.run")(function* (request: Request, optio
         return Option.none<string | undefined>()
       })
   let [sessions, events] = [0, 0]
-  const { maxSize } = request
-  const small = maxSize === undefined ? Effect.succeed(false) : Effect.map(usedBytes(sql), (bytes) => bytes <= maxSize)
+  const fits = fitting(sql, maxSize)
   // Planned without the size: what a prune frees is measured, not estimated.
   yield* plan({ ...request, maxSize: undefined }).pipe(
     Stream.filter(({ floor, to }) => to > floor),
     Stream.takeUntilEffect((cut) =>
       Effect.gen(function* () {
-        if (yield* small) return true
+        if (yield* fits()) return true
         yield* options.starts?.(cut) ?? Effect.void
         const pruned = yield* prune(cut, options).pipe(
           Effect.asSome,
@@ -278,13 +291,13 @@ export const run = Effect.fn("Retention.run")(function* (request: Request, optio
         events += cut.events
         yield* options.pruned?.(cut) ?? Effect.void
         if (pruned.value !== undefined) archives.push(pruned.value)
-        return yield* small
+        return yield* fits(cut)
       })
     ),
     Stream.runDrain
   )
   yield* Space.shrink(sql, options.pace, options.freed)
-  const after = yield* Space.sizeOf(read)
+  const after = yield* size(read)
   return { sessions, events, before, after, archives, failed } satisfies Outcome
 }, typed)
 
@@ -300,7 +313,7 @@ export const isPruned = Effect.fn("Retention.isPruned")(function* ({ incarnation
 export interface Policy {
   /** Keep the events of this many milliseconds. */
   readonly keep?: number | undefined
-  /** Bytes of the file. */
+  /** Bytes of the file, or of what is in use in PostgreSQL's tables. */
   readonly maxSize?: number | undefined
   readonly archive?: string | undefined
   readonly pace?: Pace

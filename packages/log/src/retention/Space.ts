@@ -7,7 +7,7 @@ import * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
 import { Effect } from "effect"
 import { isPostgres } from "../storage/Dialect.ts"
-import { immediately, retryBusy } from "../storage/Transaction.ts"
+import { immediately, retryBusy, snapshot } from "../storage/Transaction.ts"
 import { paced, type Pace } from "./Pace.ts"
 
 export interface Space {
@@ -27,18 +27,66 @@ export const measure = (sql: SqlClient.SqlClient): Effect.Effect<Space, SqlError
     freePages: pragma(sql, "freelist_count")
   })
 
-/** The size of the file once its free pages are given back. */
-export const usedBytes = ({ freePages, pageSize, pages }: Space): number => (pages - freePages) * pageSize
+/** PostgreSQL's tables with their indexes and long values, the largest first. */
+export const tables = (sql: SqlClient.SqlClient) =>
+  sql<{ readonly table: string; readonly bytes: number }>`SELECT relname AS "table",
+    pg_total_relation_size(oid) AS bytes FROM pg_class
+    WHERE relnamespace = to_regnamespace(current_schema()) AND relkind = 'r' ORDER BY bytes DESC, relname`
+
+const sumOf = (found: ReadonlyArray<{ readonly bytes: number }>): number =>
+  found.reduce((sum, { bytes }) => sum + bytes, 0)
 
 /** The size of the database: the file, or PostgreSQL's tables with their indexes. */
 export const sizeOf = (sql: SqlClient.SqlClient): Effect.Effect<number, SqlError.SqlError> =>
+  isPostgres(sql) ? Effect.map(tables(sql), sumOf) : Effect.map(measure(sql), ({ pageSize, pages }) => pages * pageSize)
+
+/** Rows, and the bytes of their long columns as they are stored. */
+interface Stored {
+  readonly rows: number
+  readonly bytes: number
+}
+
+/** What a row of `event` or `content` takes in PostgreSQL beside its long columns: its header, numbers and index entries. */
+const rowBytes = 136
+
+/** The most that a cut frees in PostgreSQL: its compressed blocks take a part of that. */
+export const mostFreed = ({ bytes, events }: { readonly bytes: number; readonly events: number }): number =>
+  bytes + events * rowBytes
+
+const storedIn = (sql: SqlClient.SqlClient, table: string, bytes: string): Effect.Effect<Stored, SqlError.SqlError> =>
+  Effect.map(
+    sql.unsafe<Stored>(`SELECT count(*) AS rows, coalesce(sum(${bytes}), 0) AS bytes FROM ${table}`),
+    ([found]) => found ?? { rows: 0, bytes: 0 }
+  )
+
+export const storedBlocks = (sql: SqlClient.SqlClient) =>
+  storedIn(sql, "content", "pg_column_size(packed) + coalesce(pg_column_size(prompts), 0)")
+
+/** What the tables would take if the space of deleted events were given back. */
+export const usedBytesOf = (
+  all: ReadonlyArray<{ readonly table: string; readonly bytes: number }>,
+  { blocks, events }: { readonly blocks: Stored; readonly events: Stored }
+): number =>
+  sumOf(all.filter(({ table }) => table !== "event" && table !== "content")) +
+  [events, blocks].reduce((sum, { bytes, rows }) => sum + mostFreed({ bytes, events: rows }), 0)
+
+/** Reads in one snapshot that may take longer than a statement otherwise may on PostgreSQL. */
+export const unhurried =
+  (sql: SqlClient.SqlClient) =>
+  <A, E, R>(reads: Effect.Effect<A, E, R>) =>
+    snapshot(sql)(Effect.zipRight(sql`SET LOCAL statement_timeout = 0`, reads))
+
+/** The size of the database once its free pages are given back. On PostgreSQL it reads the row of every event. */
+export const usedBytes = (sql: SqlClient.SqlClient): Effect.Effect<number, SqlError.SqlError> =>
   isPostgres(sql)
-    ? Effect.map(
-        sql<{ readonly bytes: number }>`SELECT coalesce(sum(pg_total_relation_size(oid)), 0) AS bytes FROM pg_class
-          WHERE relnamespace = to_regnamespace(current_schema()) AND relkind = 'r'`,
-        ([row]) => row?.bytes ?? 0
-      )
-    : Effect.map(measure(sql), ({ pageSize, pages }) => pages * pageSize)
+    ? unhurried(sql)(
+        Effect.all({
+          all: tables(sql),
+          events: storedIn(sql, "event", "pg_column_size(data)"),
+          blocks: storedBlocks(sql)
+        })
+      ).pipe(Effect.map(({ all, ...stored }) => usedBytesOf(all, stored)))
+    : Effect.map(measure(sql), ({ freePages, pageSize, pages }) => (pages - freePages) * pageSize)
 
 /** Pages per step: each may be moved from the end of the file into a hole. */
 const stepPages = 64

@@ -68,7 +68,7 @@ const lean = <Client extends SqlClient.SqlClient>(client: Client, connection: Di
 /** The database cannot be used. `reason` says why, the message what to do. Nothing was changed. */
 export class DatabaseError extends Schema.TaggedError<DatabaseError>("@daybook/log/DatabaseError")("DatabaseError", {
   filename: Schema.String,
-  reason: Schema.Union(StorageReason, Schema.Literal("newer-version", "not-daybook", "cannot-open", "not-supported")),
+  reason: Schema.Union(StorageReason, Schema.Literal("not-found", "newer-version", "not-daybook", "cannot-open")),
   details: Schema.String
 }) {
   override get message() {

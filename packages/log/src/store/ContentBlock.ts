@@ -9,6 +9,7 @@ import { Array as Arr, Effect, Either, Option, Schema } from "effect"
 import type { PartRow } from "../projection/Tables.ts"
 import { compile } from "../support/Conforms.ts"
 import * as EventLoop from "../support/EventLoop.ts"
+import { messageOf } from "../support/SystemError.ts"
 
 // The columns of a block: an array for each field, so that alike values stand together and compress well.
 
@@ -350,10 +351,8 @@ const blockOf = (text: Buffer): OpenBlock => {
   }
 }
 
-const reasonOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
-
 const attempt = <A>(read: () => Promise<A>): Effect.Effect<Either.Either<A, string>> =>
-  Effect.either(Effect.tryPromise({ try: read, catch: reasonOf }))
+  Effect.either(Effect.tryPromise({ try: read, catch: messageOf }))
 
 /** Opens a block; the reason if it is damaged. It is decompressed off the event loop. */
 export const unpack = (packed: Uint8Array) => attempt(async () => blockOf(await unsealed(packed)))

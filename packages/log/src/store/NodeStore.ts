@@ -13,7 +13,7 @@ export interface Service {
   /** Begins a node's row; one of an earlier process at this address ends. */
   readonly begin: (address: string, workspaces: ReadonlyArray<string>) => Effect.Effect<void, LogUnavailable>
   /** Says that the node lives. */
-  readonly renew: (node: Pick<NodeReport, "address" | "running" | "leaving">) => Effect.Effect<void, LogUnavailable>
+  readonly renew: (node: Omit<NodeReport, "workspaces" | "since">) => Effect.Effect<void, LogUnavailable>
   readonly end: (address: string) => Effect.Effect<void, LogUnavailable>
   /** Gives up the locks of these shards that the node holds. The table is the cluster engine's. */
   readonly release: (address: string, shards: ReadonlyArray<string>) => Effect.Effect<void, LogUnavailable>

@@ -1,5 +1,5 @@
 /** Defines the pages of session lists and transcripts. */
-import { Schema } from "effect"
+import { Chunk, Effect, Option, Schema, Stream } from "effect"
 import { House } from "../domain/Address.ts"
 import { SessionID } from "../domain/Identifiers.ts"
 import { AnyNumber } from "../domain/Json.ts"
@@ -52,3 +52,13 @@ export const MessagePage = Schema.Struct({
   cursor: Schema.optionalWith(Schema.Int, { exact: true })
 })
 export type MessagePage = typeof MessagePage.Type
+
+/** The items of all pages. */
+export const allItems = <A, Cursor, E, R>(
+  read: (
+    cursor: Cursor | undefined
+  ) => Effect.Effect<{ readonly items: ReadonlyArray<A>; readonly cursor?: Cursor | undefined }, E, R>
+): Stream.Stream<A, E, R> =>
+  Stream.paginateChunkEffect(undefined as Cursor | undefined, (cursor) =>
+    Effect.map(read(cursor), (page) => [Chunk.unsafeFromArray(page.items), Option.fromNullable(page.cursor)])
+  )

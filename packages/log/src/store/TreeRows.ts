@@ -4,8 +4,7 @@ import { Effect, Schema } from "effect"
 import * as HistoryPath from "../domain/HistoryPath.ts"
 import type { TreeNode, TreeOptions, TreePage } from "../domain/HistoryPath.ts"
 import { MessageID, type SessionID } from "../domain/Identifiers.ts"
-import type { Message } from "../domain/Message.ts"
-import { modelText } from "../domain/Values.ts"
+import { type Message, wordsOf } from "../domain/Message.ts"
 import { sessionKey } from "../log/EventRow.ts"
 import type { MessageRow } from "../projection/Tables.ts"
 import * as Dialect from "../storage/Dialect.ts"
@@ -87,28 +86,13 @@ export const leaf = (sql: SqlClient.SqlClient) =>
 /** Code units of a node's text. */
 const textLimit = 200
 
-const wordsOf = (message: Message): string => {
-  switch (message.type) {
-    case "user":
-    case "system":
-    case "synthetic":
-      return message.text
-    case "assistant":
-      return message.content
+const words = (message: Message): string =>
+  message.type !== "assistant"
+    ? wordsOf(message)
+    : message.content
         .map((part) => (part.type === "text" ? (part.text ?? "") : part.type === "tool" ? `[${part.name}]` : ""))
         .filter((text) => text !== "")
         .join(" ")
-    case "shell":
-      return `$ ${message.command}`
-    case "agent-switched":
-      return message.agent
-    case "model-switched":
-      return modelText(message.model)
-    case "compaction":
-    case "branch-summary":
-      return message.summary
-  }
-}
 
 /** The beginning of a text, without half of a surrogate pair. */
 const beginning = (text: string): string =>
@@ -159,7 +143,7 @@ export const tree = (sql: SqlClient.SqlClient) =>
         ...(parentID === undefined ? {} : { parentID }),
         seq: message.seq,
         type: message.type,
-        text: beginning(wordsOf(message)),
+        text: beginning(words(message)),
         ...(typeof label === "string" ? { label } : {}),
         createdAt: message.createdAt,
         onPath: HistoryPath.contains(leaf.path, message.seq),

@@ -1,11 +1,12 @@
 /** Whether a process of this machine exists. */
-import { Predicate } from "effect"
+import { codeOf } from "./SystemError.ts"
 
 export const isAlive = (pid: number): boolean => {
   try {
     process.kill(pid, 0)
     return true
   } catch (cause) {
-    return Predicate.hasProperty(cause, "code") && cause.code === "EPERM"
+    // It exists and belongs to another user.
+    return codeOf(cause) === "EPERM"
   }
 }

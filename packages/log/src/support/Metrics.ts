@@ -65,6 +65,10 @@ export const consumerEvents = Metric.counter("daybook_consumer_events_total", { 
 export const consumerSkipped = Metric.counter("daybook_consumer_skipped_total", { incremental: true })
 /** How late the event loop served its timers, in milliseconds, by quantile of the last fifth of a second. */
 export const loopLagAt = gaugeBy("daybook_loop_lag_ms", "quantile")
+/** Sessions that moved between processes: `given` to the next owner, or `taken` from the last one. */
+export const handOvers = counterBy("daybook_hand_overs_total", "direction")
+/** When the last one did, in milliseconds since the epoch. */
+export const handOverAt = Metric.gauge("daybook_hand_over_timestamp_ms")
 /** Events that retention removed. */
 export const pruned = Metric.counter("daybook_events_pruned_total", { incremental: true })
 export const databaseBytes = Metric.gauge("daybook_database_bytes")

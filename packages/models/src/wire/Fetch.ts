@@ -125,7 +125,10 @@ const headersFrom = (raw: Record<string, string | Array<string> | undefined>): H
 /** The name under which undici's `fetch` asks: some servers refuse a request without one. */
 const userAgent = "undici"
 
-/** A body that forgets its text once it is read: undici keeps the body of a request until the answer has ended. */
+/**
+ * A body that forgets its text once it is read: undici keeps the body of a request until the answer has ended. It ends with
+ * its first piece, so undici knows its length.
+ */
 const readOnce = (text: string): Readable => {
   let rest: string | undefined = text
   return new Readable({
@@ -146,10 +149,8 @@ const requestOf = (
 ): Request => {
   const own = new Headers(headers)
   if (!own.has("user-agent")) own.set("user-agent", userAgent)
-  const request: Request = { origin, path: pathname + search, method, headers: own }
-  if (typeof body !== "string" || body === "") return { ...request, headers: Object.fromEntries(own) }
-  own.set("content-length", String(Buffer.byteLength(body)))
-  return { ...request, headers: Object.fromEntries(own), body: readOnce(body) }
+  const request: Request = { origin, path: pathname + search, method, headers: Object.fromEntries(own) }
+  return typeof body !== "string" || body === "" ? request : { ...request, body: readOnce(body) }
 }
 
 /** What undici calls. It lives as long as the answer, and does not hold the request. */

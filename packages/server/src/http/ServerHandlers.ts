@@ -8,10 +8,11 @@ import { Api } from "@daybook/api"
 import type { OpenShell } from "@daybook/api/group/ServerApi"
 import { NotServed, type ShellsUnavailable } from "@daybook/api/wire/Access"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import type { NodesReport } from "@daybook/log/domain/NodesReport"
 import type { StatsReport } from "@daybook/log/domain/StoreStats"
 import { EventLog, type LogUnavailable, type SessionNotFound } from "@daybook/log/log/EventLog"
 import type { Search } from "@daybook/log/search/Search"
+import type { Inbox } from "@daybook/log/store/Inbox"
+import * as NodeStore from "@daybook/log/store/NodeStore"
 import * as Metrics from "@daybook/log/support/Metrics"
 import { refusedQuery } from "./Answers.ts"
 import * as Streams from "./Streams.ts"
@@ -162,8 +163,6 @@ export interface StatsRequest {
 export interface Machine {
   readonly stats: (what: StatsRequest) => Effect.Effect<StatsReport, SessionNotFound | LogUnavailable>
   readonly shells: Effect.Effect<ReadonlyArray<OpenShell>, ShellsUnavailable>
-  /** The nodes of the database. */
-  readonly nodes: Effect.Effect<NodesReport, LogUnavailable>
 }
 
 /** Measurements at a time: the others wait. */
@@ -171,15 +170,19 @@ const measurements = 1
 
 /** Asks the machine, if the host gives one. */
 export const machineLayer = (machine: Partial<Machine> = {}) => {
-  const { nodes, shells, stats } = machine
+  const { shells, stats } = machine
   const one = Effect.unsafeMakeSemaphore(measurements).withPermits(1)
   const measured = (what: StatsRequest) => (stats === undefined ? new NotServed({ what: "stats" }) : one(stats(what)))
+  // A session that cannot be read is a defect of its database.
+  const nodes = Effect.catchTag(NodeStore.report, "MessageUnreadable", Effect.die)
   return HttpApiBuilder.group(Api, "machine", (handlers) =>
-    handlers
-      .handle("stats", ({ urlParams }) => measured({ exact: urlParams.exact === "1" }))
-      .handle("sessionStats", ({ path, urlParams }) => measured({ ...path, exact: urlParams.exact === "1" }))
-      .handle("shells", () => shells ?? new NotServed({ what: "shells" }))
-      .handle("nodes", () => nodes ?? new NotServed({ what: "nodes" }))
+    Effect.map(Effect.context<NodeStore.NodeStore | Inbox>(), (context) =>
+      handlers
+        .handle("stats", ({ urlParams }) => measured({ exact: urlParams.exact === "1" }))
+        .handle("sessionStats", ({ path, urlParams }) => measured({ ...path, exact: urlParams.exact === "1" }))
+        .handle("shells", () => shells ?? new NotServed({ what: "shells" }))
+        .handle("nodes", () => Effect.provide(nodes, context))
+    )
   )
 }
 

@@ -8,16 +8,13 @@ import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { isCommon, modesOf, type SharedSpaces } from "@daybook/files/layout/Layout"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
+import { codeOf } from "@daybook/log/support/SystemError"
 
 /** A folder cannot be created or used; the message says why and what to do. */
 export class FolderUnusable extends Schema.TaggedError<FolderUnusable>()("FolderUnusable", {
   path: Schema.String,
   message: Schema.String
 }) {}
-
-/** The system's code of a file error, such as `ENOENT`. */
-export const codeOf = (cause: unknown): string =>
-  cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "unknown"
 
 const unusable = (path: string, why: string) => new FolderUnusable({ path, message: `${path}: ${why}` })
 

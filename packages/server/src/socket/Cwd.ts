@@ -13,7 +13,8 @@ import * as fs from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { isName, nameRule } from "@daybook/log/domain/Address"
-import { codeOf, makeFolder } from "../shared/PrivateFolder.ts"
+import { codeOf } from "@daybook/log/support/SystemError"
+import { makeFolder } from "../shared/PrivateFolder.ts"
 import { cwdProblem, maxCwdBytes, segmentsOf } from "./Request.ts"
 
 // Reads the agent's file `cwd`, the working directory for a `send` without `cwd`.
@@ -37,7 +38,7 @@ const readText = (path: string): Effect.Effect<string | undefined, string> =>
     Effect.tryPromise({
       // Non-blocking, so that opening a pipe does not hang.
       try: () => fs.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
-      catch: codeOf
+      catch: (cause) => codeOf(cause)
     }),
     (file) =>
       Effect.tryPromise({
@@ -50,7 +51,7 @@ const readText = (path: string): Effect.Effect<string | undefined, string> =>
           }
           return bytes.subarray(0, length)
         },
-        catch: codeOf
+        catch: (cause) => codeOf(cause)
       }),
     (file) => Effect.promise(() => file.close().catch(() => {}))
   ).pipe(

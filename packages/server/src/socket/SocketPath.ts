@@ -12,7 +12,8 @@ import { connect } from "node:net"
 import { dirname, join } from "node:path"
 import { Effect, Schema } from "effect"
 import type { SharedSpaces } from "@daybook/files/layout/Layout"
-import { codeOf, makeFolder } from "../shared/PrivateFolder.ts"
+import { codeOf } from "@daybook/log/support/SystemError"
+import { makeFolder } from "../shared/PrivateFolder.ts"
 
 /** Another server answers at the path. */
 export class SocketBusy extends Schema.TaggedError<SocketBusy>()("SocketBusy", {

@@ -199,31 +199,24 @@ class LineCap {
 
 const wholePart = (lines: ReadonlyArray<Line>): Part => ({ lines, text: lines.map(({ text }) => text).join("\n") })
 
-const headPart = (lines: ReadonlyArray<Line>, length: number): Part => {
+/** The lines of this length at the beginning, each cut by `cut`, if they do not fit. */
+const within = (lines: ReadonlyArray<Line>, length: number, cut: typeof beginningOf): ReadonlyArray<Line> => {
   const kept: Array<Line> = []
   let left = length
   for (const line of lines) {
     if (left <= 0) break
-    const text = beginningOf(line.text, left)
+    const text = cut(line.text, left)
     if (text.length === line.text.length || text !== "") kept.push({ ...line, text })
     if (text.length < line.text.length) break
     left -= text.length + 1
   }
-  return wholePart(kept)
+  return kept
 }
 
-const tailPart = (lines: ReadonlyArray<Line>, length: number): Part => {
-  const kept: Array<Line> = []
-  let left = length
-  for (const line of lines.toReversed()) {
-    if (left <= 0) break
-    const text = endOf(line.text, left)
-    if (text.length === line.text.length || text !== "") kept.push({ ...line, text })
-    if (text.length < line.text.length) break
-    left -= text.length + 1
-  }
-  return wholePart(kept.toReversed())
-}
+const headPart = (lines: ReadonlyArray<Line>, length: number): Part => wholePart(within(lines, length, beginningOf))
+
+const tailPart = (lines: ReadonlyArray<Line>, length: number): Part =>
+  wholePart(within(lines.toReversed(), length, endOf).toReversed())
 
 /** The texts of lines, with marks where lines are missing after the line `previous`. */
 const withMarks = (lines: Part["lines"], previous: number): ReadonlyArray<string> =>

@@ -7,6 +7,7 @@ import * as grammar from "unbash"
 import type { SyntaxNode } from "unbash"
 import { evaluatesText } from "@daybook/core/permission/CommandHazards"
 import {
+  bareCommand,
   fixedWord,
   type Grammar,
   readCommandLine,
@@ -133,17 +134,9 @@ const takePossible = (found: CommandCollection, take: (within: CommandCollection
 const takeShellsIn = (found: CommandCollection, { words }: SimpleCommand, depth: number): void => {
   for (const [from, word] of words.slice(0, mostBeginnings).entries()) {
     if (from === 0 || !isShellName(word.text)) continue
-    const { scripts } = innerOf({ ...noCommand, words: words.slice(from) })
+    const { scripts } = innerOf(bareCommand(words.slice(from)))
     for (const text of scripts) takePossible(found, (within) => takeLine(within, text, depth + 1))
   }
-}
-
-const noCommand: Omit<SimpleCommand, "words"> = {
-  assignments: [],
-  redirects: [],
-  source: "",
-  substitutions: [],
-  defined: false
 }
 
 /** Commands that may begin at any word of a wrapper. */
@@ -212,7 +205,7 @@ const reserved = new Set(
 const plainCommand = (text: string): SimpleCommand | undefined => {
   if (text.length > longestPlain || !plain.test(text)) return undefined
   const words = text.split(" ").map(fixedWord)
-  return reserved.has(words[0]?.text ?? "") ? undefined : { ...noCommand, words, source: text }
+  return reserved.has(words[0]?.text ?? "") ? undefined : { ...bareCommand(words), source: text }
 }
 
 const takeLine = (found: CommandCollection, text: string, depth: number): void => {
@@ -230,7 +223,7 @@ const takeLine = (found: CommandCollection, text: string, depth: number): void =
       const words = segment.replaceAll(/["'\\]/g, "").split(/\s+/)
       const from = words.findIndex((word) => word !== "" && !/^\w+=/.test(word))
       if (from < 0) continue
-      const command = { ...noCommand, words: words.slice(from).map(fixedWord) }
+      const command = bareCommand(words.slice(from).map(fixedWord))
       found.possible.push(textsOf(command.words))
       if (isWrapper(command)) takeBeginnings(found, command, depth)
     }

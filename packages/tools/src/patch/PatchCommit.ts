@@ -13,9 +13,10 @@ import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Effect } from "effect"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
-import { codeOf, fileFailure, type Target } from "@daybook/core/workspace/FileFailure"
+import { fileFailure, type Target } from "@daybook/core/workspace/FileFailure"
 import type { PathInFolder } from "@daybook/core/workspace/HeldFolder"
 import type { LocationFiles } from "@daybook/core/workspace/LocationFiles"
+import { codeOf } from "@daybook/log/support/SystemError"
 
 // Defines the file operations of a commit; tests replace them to make a disk fail at any step.
 

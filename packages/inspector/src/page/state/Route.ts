@@ -1,4 +1,4 @@
-/** Where the page is, in the part of the address that no server sees: `#/sessions/ID/TAB?at=SEQ`. Spec: IP-6 in specs/http.md. */
+/** Where the page is, in the part of the address that no server sees: `#/sessions/ID/TAB?at=SEQ`, or `#/nodes`. Spec: IP-6 in specs/http.md. */
 import { signal } from "@preact/signals"
 
 export const tabs = ["transcript", "tree", "timeline", "requests", "spending", "context", "events"] as const
@@ -9,6 +9,8 @@ export interface Route {
   readonly tab: Tab
   /** An event to show. */
   readonly at: number | undefined
+  /** The nodes are shown, and no session. */
+  readonly nodes: boolean
 }
 
 const isTab = (text: string | undefined): text is Tab => tabs.some((tab) => tab === text)
@@ -21,7 +23,8 @@ export const parseRoute = (hash: string): Route => {
   return {
     sessionID,
     tab: isTab(tab) ? tab : "transcript",
-    at: at !== null && /^\d{1,15}$/.test(at) ? Number(at) : undefined
+    at: at !== null && /^\d{1,15}$/.test(at) ? Number(at) : undefined,
+    nodes: path === "/nodes"
   }
 }
 

@@ -5,6 +5,7 @@ import { OpenSession } from "../state/OpenSession.ts"
 import { go, hrefOf, readRoute, route, tabs } from "../state/Route.ts"
 import { choice, chooseTheme } from "../state/Theme.ts"
 import { SessionList } from "../state/SessionList.ts"
+import { NodesView, useNodes } from "./NodesView.tsx"
 import { Empty, useEvery } from "./Parts.tsx"
 import { SessionView, stateText } from "./SessionView.tsx"
 import { Sidebar } from "./Sidebar.tsx"
@@ -82,7 +83,8 @@ const Inspector = ({ api, onRefused }: { readonly api: Api; readonly onRefused: 
     void list.open()
     return () => list.close()
   }, [list])
-  const { sessionID } = route.value
+  const { nodes: isNodes, sessionID } = route.value
+  const nodes = useNodes(api, isNodes)
   const session = useMemo(
     () => (sessionID === undefined ? undefined : new OpenSession(api, sessionID)),
     [api, sessionID]
@@ -98,7 +100,7 @@ const Inspector = ({ api, onRefused }: { readonly api: Api; readonly onRefused: 
   }, [state])
   useKeys(list)
   return (
-    <div class="page" data-place={session === undefined ? "list" : "session"}>
+    <div class="page" data-place={session === undefined && !isNodes ? "list" : "session"}>
       <a
         class="skip"
         href="#content"
@@ -113,6 +115,11 @@ const Inspector = ({ api, onRefused }: { readonly api: Api; readonly onRefused: 
         <span role="status" class={`follow ${state}`}>
           {stateText[state]}
         </span>
+        {nodes === undefined ? undefined : (
+          <a href="#/nodes" aria-current={isNodes ? "page" : undefined}>
+            Nodes
+          </a>
+        )}
         <label class="theme">
           Theme
           <select value={choice.value} onChange={({ currentTarget }) => chooseTheme(currentTarget.value)}>
@@ -124,7 +131,9 @@ const Inspector = ({ api, onRefused }: { readonly api: Api; readonly onRefused: 
       </header>
       <Sidebar list={list} current={sessionID} />
       <main class="content" id="content" tabIndex={-1}>
-        {session === undefined ? (
+        {isNodes && nodes !== undefined ? (
+          <NodesView list={list} report={nodes} />
+        ) : session === undefined ? (
           <Empty>Choose a session.</Empty>
         ) : (
           <SessionView
