@@ -30,6 +30,8 @@ export const SessionRow = Schema.Struct({
   tokens_cache_write: Schema.Number,
   activity_id: text,
   activity_state: text,
+  time_created: Schema.Number,
+  time_updated: Schema.Number,
   activity_error: text,
   frame: text,
   pruned_seq: number,
@@ -58,9 +60,7 @@ export const SessionRow = Schema.Struct({
   turns: Schema.Number,
   tool_calls: Schema.Number,
   /** Milliseconds of the settled activities, less the start of one that runs. */
-  duration_ms: Schema.Number,
-  time_created: Schema.Number,
-  time_updated: Schema.Number
+  duration_ms: Schema.Number
 })
 export type SessionRow = typeof SessionRow.Type
 
