@@ -48,25 +48,6 @@ const marks = (turn: Exchange, name: string) =>
 
 const answers = (turn: Exchange, text: string) => Effect.zipRight(turn.text(text), turn.finish())
 
-const Stored = Schema.Struct({
-  events: Schema.Array(
-    Schema.Struct({
-      type: Schema.String,
-      created: Schema.Number,
-      data: Schema.Struct({ callID: Schema.optional(Schema.String) })
-    })
-  )
-})
-
-/** Milliseconds from the end of this tool call to the next turn. */
-const pauseAfter = (node: ServedNode, id: string, callID: string) =>
-  Effect.gen(function* () {
-    const { events } = yield* Schema.decodeUnknown(Stored)(yield* node.get(`/sessions/${id}/history?limit=500`))
-    const done = events.findLastIndex(({ data }) => data.callID === callID)
-    const next = events.slice(done).find(({ type }) => type === "session.next.step.started")
-    return (next?.created ?? Number.POSITIVE_INFINITY) - (events[done]?.created ?? 0)
-  })
-
 const seqOf = (frame: { readonly frame: string; readonly event?: unknown }): ReadonlyArray<number> =>
   Predicate.hasProperty(frame.event, "seq") ? [Number(frame.event.seq)] : []
 
@@ -118,7 +99,7 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
   )
 
   it.scopedLive(
-    "CU-28, CU-34, OB-4: at SIGTERM in mid-run, another node goes on with the activity and its queue within a second",
+    "CU-28, CU-34, OB-4: at SIGTERM in mid-run, another node goes on with the activity and its queue",
     () =>
       Effect.gen(function* () {
         const url = yield* database
@@ -146,7 +127,6 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
         assert.strictEqual(yield* heardFrame(slow.frames, "an outcome", outcomeOf), "completed")
         assert.strictEqual((yield* two.process.ended).code, 0)
         assert.strictEqual(readFileSync(join(one.here.cwd, "trace.txt"), "utf8"), "one\ntwo\nthree\n")
-        assert.isBelow(yield* pauseAfter(one, id, "two"), 1_000)
         // A node says at intervals what it did.
         yield* Effect.repeat(Effect.flatMap(one.get("/nodes"), Schema.decodeUnknown(NodesReport)), {
           until: ({ nodes }) => nodes.some(({ movedAt, takenUp }) => takenUp === 1 && movedAt !== undefined)
