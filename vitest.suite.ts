@@ -50,8 +50,9 @@ export const suite = (name: keyof typeof files): ViteUserConfig => {
       poolOptions: { forks: { execArgv: ["--min-semi-space-size=32", "--max-semi-space-size=64"] } },
       reporters: ["default", new AbsentParts(), ...(quiet && name === "test" ? [new SlowTests()] : [])],
       setupFiles: ["test/support/setup.ts"],
-      testTimeout: 30_000,
-      hookTimeout: 60_000
+      // A test that hangs ends; no test is judged by its time, which a busy machine multiplies.
+      testTimeout: name === "test" ? 30_000 : 60_000,
+      hookTimeout: 120_000
     }
   })
 }

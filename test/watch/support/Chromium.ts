@@ -35,7 +35,7 @@ export const visit = (
       (context) => Effect.promise(() => context.close())
     )
     const page = yield* Effect.promise(() => context.newPage())
-    page.setDefaultTimeout(20_000)
+    page.setDefaultTimeout(40_000)
     const [faults, requests]: [Array<string>, Array<string>] = [[], []]
     page.on("pageerror", ({ message }) => faults.push(message))
     page.on("console", (message) => {
