@@ -162,6 +162,21 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
     })
   )
 
+  it.scopedLive("PG-25: a transaction whose connection ended goes on on no other one", () =>
+    Effect.gen(function* () {
+      const { context, log, proxy, settings } = yield* behindProxy
+      const other = Context.get(yield* node(settings), EventLog)
+      const id = session()
+      yield* Effect.provide(begin(id), context)
+      proxy.endBegun(() => Effect.runPromise(other.append(id, [renamed("a"), renamed("b")])))
+      const [stored] = yield* log.append(id, [renamed("c")])
+      assert.deepInclude(stored, { seq: 3, position: 4 })
+      assert.deepStrictEqual(yield* titles(context, id), ["a", "b", "c"])
+      const [last] = yield* other.append(id, [renamed("d")])
+      assert.strictEqual(last.seq, 4)
+    })
+  )
+
   it.scopedLive("PG-3: positions of two nodes have no gaps", () =>
     Effect.gen(function* () {
       const settings = yield* freshSchema

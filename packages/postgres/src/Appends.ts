@@ -109,7 +109,7 @@ const opening = (sessionIDs: ReadonlyArray<string>): ReadonlyArray<Sent> => [
 
 /** Begins a transaction: from now on no other node appends. */
 const begin = async ({ line, memory }: Target, requests: Requests): Promise<Transaction> => {
-  const [, numbers, heads] = await line.send(opening(sessionsOf(requests)))
+  const [, numbers, heads] = await line.begin(opening(sessionsOf(requests)))
   const state = { numbers: Events.numbersOf(numbers), heads: Events.headsOf(heads) }
   memory.read(state.numbers)
   return { state, sessions: new Set() }
@@ -346,7 +346,7 @@ const transact = async (
 /** Writes requests to supposed heads while it begins, and throws if the heads are others. */
 const beginAhead = async (target: Target, { heads, numbers }: State, requests: Requests, placed: Placed) => {
   const all = writesOf(target, numbers, requests, placed)
-  const [, , foundHeads, ...answers] = await target.line.send([
+  const [, , foundHeads, ...answers] = await target.line.begin([
     ...opening([...heads.keys()]),
     ...all.map(({ sent }) => sent)
   ])
@@ -404,7 +404,7 @@ const live = Clock.make()
 const resolve = (target: Target, { number, results }: Doubt) =>
   Effect.tryPromise({
     try: async () => {
-      const [answer] = await target.line.send([Events.settled(target.writer)])
+      const [answer] = await target.line.begin([Events.settled(target.writer)])
       return Events.numberOf(answer) >= number
     },
     catch: (thrown) => thrown

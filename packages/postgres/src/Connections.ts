@@ -151,12 +151,16 @@ export interface Answer {
 /** One connection that is made when it is needed, and again when it broke. One caller at a time uses it. */
 export interface Line {
   /** Sends all statements at once, and returns their answers in order. Throws the first failure, as `SqlError`. */
+  readonly begin: (statements: ReadonlyArray<Sent>) => Promise<ReadonlyArray<Answer>>
+  /** The same, on the connection of the last `begin`: a transaction never goes on on another one. Fails if that one broke. */
   readonly send: (statements: ReadonlyArray<Sent>) => Promise<ReadonlyArray<Answer>>
   /** Ends the connection. The next statements get another one. */
   readonly drop: () => void
 }
 
 const closed = () => failed(new TypeError("The database connection is not open"))
+
+const broken = () => failed(Object.assign(new Error("the connection ended in a transaction"), { code: "08006" }))
 
 /** A new connection, not yet connected. */
 export const client = (settings: Settings, options: Pg.ClientConfig = {}): Pg.Client => {
@@ -193,9 +197,11 @@ export const line = (settings: Settings): Effect.Effect<Line, never, Scope.Scope
         return connecting
       }
 
-      const send: Line["send"] = async (statements) => {
-        if (!isOpen) throw closed()
-        const made = await connected().catch((cause: unknown) => {
+      /** The connection of the last `begin`. */
+      let begun: Promise<Pg.Client> | undefined
+
+      const sendOn = async (connecting: Promise<Pg.Client>, statements: ReadonlyArray<Sent>) => {
+        const made = await connecting.catch((cause: unknown) => {
           throw failed(cause)
         })
         // One packet: the server and this process wake up once for all of them.
@@ -212,11 +218,23 @@ export const line = (settings: Settings): Effect.Effect<Line, never, Scope.Scope
         })
       }
 
+      const begin: Line["begin"] = async (statements) => {
+        if (!isOpen) throw closed()
+        begun = connected()
+        return await sendOn(begun, statements)
+      }
+
+      const send: Line["send"] = async (statements) => {
+        if (!isOpen) throw closed()
+        if (begun === undefined || begun !== current) throw broken()
+        return await sendOn(begun, statements)
+      }
+
       const close = () => {
         isOpen = false
         drop()
       }
-      return { send, drop, close }
+      return { begin, send, drop, close }
     }),
     ({ close }) => Effect.sync(close)
   )

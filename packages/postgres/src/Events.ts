@@ -127,13 +127,13 @@ export interface Batch {
 const insertText = `WITH numbers AS (UPDATE log_head SET position = $1, session = $2
       WHERE position = $15 AND session = $16 RETURNING position),
     heads AS (INSERT INTO event_sequence (session, session_id, seq, incarnation)
-      SELECT * FROM unnest($3::bigint[], $4::text[], $5::bigint[], $6::bigint[])
+      SELECT * FROM unnest($3::bigint[], $4::text[], $5::bigint[], $6::bigint[]) WHERE EXISTS (SELECT FROM numbers)
       ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, incarnation = excluded.incarnation)
   INSERT INTO event (position, session, seq, type, created, checksum, id, data)
     SELECT * FROM unnest($7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[],
       $13::text[], $14::json[]) WHERE EXISTS (SELECT FROM numbers)`
 
-/** Inserts events, and moves the heads of their sessions and of the log; no events if the log's head is not `before`. */
+/** Inserts events, and moves the heads of their sessions and of the log; does nothing if the log's head is not `before`. */
 export const insert = (types: Types, { before, heads, numbers, rows }: Batch): Sent => ({
   text: insertText,
   values: [

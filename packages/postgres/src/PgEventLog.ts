@@ -36,8 +36,8 @@ const answerOf = (result: unknown): Answer => {
   return { rows, changed: rowCount ?? 0 }
 }
 
-const lineOver = (connection: Context.Tag.Service<typeof SqlClient.TransactionConnection>[0]): Line => ({
-  send: async (statements) => {
+const lineOver = (connection: Context.Tag.Service<typeof SqlClient.TransactionConnection>[0]): Line => {
+  const send: Line["send"] = async (statements) => {
     const answers: Array<Answer> = []
     for (const { text, values = [] } of statements) {
       const exit = await Effect.runPromiseExit(connection.executeRaw(text, values))
@@ -45,9 +45,9 @@ const lineOver = (connection: Context.Tag.Service<typeof SqlClient.TransactionCo
       answers.push(answerOf(exit.value))
     }
     return answers
-  },
-  drop: () => {}
-})
+  }
+  return { begin: send, send, drop: () => {} }
+}
 
 const storeFresh = async (line: Line, types: Events.Types, fresh: Replay.Fresh): Promise<void> => {
   const { events, head, rows, sessionID } = fresh

@@ -15,6 +15,11 @@ export interface Proxy {
   readonly lose: (loss: Loss, after?: number) => void
   /** How often a client sent something in each transaction that it committed. */
   readonly trips: ReadonlyArray<number>
+  /**
+   * Ends the next transaction on the server when it has read the heads. The client learns that with their answer, which comes
+   * after the effect.
+   */
+  readonly endBegun: (before: () => Promise<unknown>) => void
   /** Each connection that was refused. */
   readonly refused: Queue.Dequeue<void>
   /** Cuts all connections, and refuses new ones. */
@@ -24,6 +29,18 @@ export interface Proxy {
   /** Lets connections be made, and everything through. */
   readonly mend: () => void
 }
+
+/** A server that is ready, in a transaction. */
+const readyInTransaction = "Z\0\0\0\x05T"
+
+const fields = Buffer.from("SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0")
+
+/** The server's last words on a connection that it ends. */
+const terminated = Buffer.concat([
+  Buffer.from("E"),
+  Buffer.from(Uint32Array.of(fields.length + 4).buffer).swap32(),
+  fields
+])
 
 const listening = (server: Server) =>
   new Promise<number>((resolve) =>
@@ -41,6 +58,7 @@ export const make = (url: string) =>
         const [serverPort, host] = [Number(target.port), target.hostname]
         const open = new Set<Socket>()
         const trips: Array<number> = []
+        let between: (() => Promise<unknown>) | undefined
         let [loss, left, isCut, isHeld]: [Loss | undefined, number, boolean, boolean] = [undefined, 0, false, false]
 
         const server = createServer((client) => {
@@ -54,6 +72,7 @@ export const make = (url: string) =>
             upstream.destroy()
           }
           let [isMute, sent] = [false, 0]
+          let answers: Buffer | undefined
           for (const socket of [client, upstream]) {
             open.add(socket)
             socket.setNoDelay(true)
@@ -66,6 +85,7 @@ export const make = (url: string) =>
           client.on("data", (chunk) => {
             sent = chunk.includes("BEGIN\0") ? 1 : sent + 1
             if (chunk.includes("COMMIT\0")) trips.push(sent)
+            if (chunk.includes("BEGIN\0") && between !== undefined) answers = Buffer.alloc(0)
             const isLost = loss !== undefined && (loss === "statement" || chunk.includes("COMMIT\0")) && (left -= 1) < 0
             const lost = isLost ? loss : undefined
             if (lost !== undefined) loss = undefined
@@ -74,6 +94,16 @@ export const make = (url: string) =>
             upstream.write(chunk)
           })
           upstream.on("data", (chunk) => {
+            if (answers !== undefined) {
+              answers = Buffer.concat([answers, chunk])
+              // BEGIN, the last position, the heads.
+              if (answers.toString("latin1").split(readyInTransaction).length <= 3) return
+              const [all, before] = [answers, between]
+              answers = between = undefined
+              upstream.removeAllListeners("close").destroy()
+              void before?.().then(() => client.end(Buffer.concat([all, terminated])))
+              return
+            }
             if (!isMute) return client.write(chunk)
             // The server has answered the commit.
             if (chunk.includes("COMMIT\0")) end()
@@ -85,6 +115,9 @@ export const make = (url: string) =>
         const proxy: Proxy = {
           url: target.toString(),
           trips,
+          endBegun: (before) => {
+            between = before
+          },
           refused,
           lose: (next, after = 0) => {
             loss = next
