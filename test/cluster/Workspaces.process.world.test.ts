@@ -19,6 +19,14 @@ const folder = Effect.map(place, ({ root }) => {
   return join(root, "work")
 })
 
+/** Two nodes. The second one has the workspace `build`. */
+const withBuild = Effect.gen(function* () {
+  const [url, directory] = [yield* database, yield* folder]
+  const nodes = [servedNode(url), servedNode(url, ["--workspace", `build=${directory}`])] as const
+  const [one, two] = yield* Effect.all(nodes, { concurrency: 2 })
+  return { directory, one, two }
+})
+
 const readReport = Schema.decodeUnknown(NodesReport)
 
 describe.skipIf(lacks("postgres"))("workspaces of nodes", () => {
@@ -26,13 +34,7 @@ describe.skipIf(lacks("postgres"))("workspaces of nodes", () => {
     "CU-30: a session of a workspace runs on the nodes that have it, whichever node admits its prompts",
     () =>
       Effect.gen(function* () {
-        const [url, directory] = [yield* database, yield* folder]
-        const [one, two] = yield* Effect.all(
-          [servedNode(url), servedNode(url, ["--workspace", `build=${directory}`])],
-          {
-            concurrency: 2
-          }
-        )
+        const { directory, one, two } = yield* withBuild
         for (const _ of [1, 2, 3]) {
           const id = session()
           const made = yield* one.post("/sessions", { id, location: { directory, workspaceID: "build" } })
@@ -106,13 +108,7 @@ describe.skipIf(lacks("postgres"))("workspaces of nodes", () => {
     "CL-822, CU-34, HT-796: the nodes are listed with their workspaces and what runs there, until they end",
     () =>
       Effect.gen(function* () {
-        const [url, directory] = [yield* database, yield* folder]
-        const [one, two] = yield* Effect.all(
-          [servedNode(url), servedNode(url, ["--workspace", `build=${directory}`])],
-          {
-            concurrency: 2
-          }
-        )
+        const { directory, one, two } = yield* withBuild
         const id = session()
         yield* one.post("/sessions", { id, location: { directory, workspaceID: "build" } })
         yield* one.post(`/sessions/${id}/prompts`, { prompt: { text: "hello" } })

@@ -162,7 +162,7 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
     })
   )
 
-  it.scopedLive("PG-25: a transaction whose connection ended goes on on no other one", () =>
+  it.scopedLive("PG-25: a transaction whose connection ended continues on no other one", () =>
     Effect.gen(function* () {
       const { context, log, proxy, settings } = yield* behindProxy
       const other = Context.get(yield* node(settings), EventLog)

@@ -192,7 +192,7 @@ const writesOf = (
   }))
   const insert = Events.insert(types, { before, numbers, heads: [...moved.values()], rows })
   const inserted = ({ changed }: Answer) => {
-    if (changed !== rows.length) throw new Error("the last position is another than the one that was read or supposed")
+    if (changed !== rows.length) throw new Error("the last position is not the one that was read or supposed")
   }
   return [{ sent: insert, check: inserted }, ...projections, ...hooksOf(requests, answers)]
 }
@@ -352,15 +352,15 @@ const beginAhead = async (target: Target, { heads, numbers }: State, requests: R
   ])
   const found = Events.headsOf(foundHeads)
   const isSame = [...heads].every(([id, head]) => Events.isSame(found.get(id), head))
-  if (!isSame) throw new Error("the heads are others than supposed")
+  if (!isSame) throw new Error("the heads are not as supposed")
   const transaction: Transaction = { state: { numbers, heads }, sessions: new Set() }
   await complete(target, transaction, placed, all, answers)
   return transaction
 }
 
 /**
- * Commits requests that none refuses, and that follow what this node remembers: two round trips instead of three.
- * Returns undefined, with nothing written, if it is not so: a transaction that reads first finds out what is.
+ * Commits the requests to the heads that this node remembers, in two round trips instead of three. Returns undefined, with
+ * nothing written, if a head is not as remembered or a request is refused: a transaction that reads first then decides.
  */
 const commitAhead = async (target: Target, requests: Requests): Promise<ReadonlyArray<Result> | undefined> => {
   const state = target.memory.suppose(sessionsOf(requests))

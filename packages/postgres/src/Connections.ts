@@ -150,9 +150,12 @@ export interface Answer {
 
 /** One connection that is made when it is needed, and again when it broke. One caller at a time uses it. */
 export interface Line {
-  /** Sends all statements at once, and returns their answers in order. Throws the first failure, as `SqlError`. */
+  /**
+   * Sends all statements at once, on a new connection if there is none, and returns their answers in order. Throws the first
+   * failure, as `SqlError`.
+   */
   readonly begin: (statements: ReadonlyArray<Sent>) => Promise<ReadonlyArray<Answer>>
-  /** The same, on the connection of the last `begin`: a transaction never goes on on another one. Fails if that one broke. */
+  /** As `begin`, on its connection: a transaction never continues on another one. Fails as `away` if the connection broke. */
   readonly send: (statements: ReadonlyArray<Sent>) => Promise<ReadonlyArray<Answer>>
   /** Ends the connection. The next statements get another one. */
   readonly drop: () => void

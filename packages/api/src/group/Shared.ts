@@ -56,7 +56,7 @@ type Path = `/sessions/:sessionID${string}`
 export const reads = <const Name extends string, A, I>(name: Name, path: Path, found: Schema.Schema<A, I>) =>
   HttpApiEndpoint.get(name, path).setPath(bySession).addSuccess(found).addError(ReadFailure).middleware(Reading)
 
-/** Reads what is not of one session. */
+/** A reading endpoint with its own path and errors. */
 export const gets = <const Name extends string, A, I, E, J>(
   name: Name,
   path: `/${string}`,

@@ -75,7 +75,7 @@ const reported = Effect.fnUntraced(function* (measured: Stats, path: string, { s
 export const measureServer = (path: string, what: MeasureRequest) =>
   Effect.flatMap(serverStats(what), (measured) => reported(measured, path, what))
 
-/** What it measures. */
+/** The services that `measureServer` needs. */
 export type MeasuredStore = Effect.Effect.Context<ReturnType<typeof measureServer>>
 
 export const measure = Effect.fn("StatsMeasure.measure")(function* (place: Place, what: MeasureRequest) {

@@ -265,7 +265,8 @@ const makeDrain = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runn
       // It waits for another process already: a claim of one that leaves would make that one wait (EX-829).
       if (departure.isLeaving() && (yield* owners.handedOver).includes(sessionID)) return yield* Effect.interrupt
       const ownership = yield* force ? owners.acquireUnlessBusy(sessionID) : owners.acquire(sessionID)
-      // Another process's interrupt acts like a local one: it drops queued reruns here too (CO-6).
+      // Another process's interrupt acts like a local one: it drops queued reruns here too (CO-6). A request may name an activity
+      // that is no longer the current one: then the next request is awaited.
       const heeding: Effect.Effect<void, OwnerLost> = Effect.flatMap(ownership.stopRequested, (activityID) => {
         ownership.begun()
         if (activityID === undefined) return stops.all(sessionID)

@@ -172,7 +172,7 @@ const look = (sql: SqlClient.SqlClient, sessionID: SessionID, judge: OwnerRows.J
 
 type Heard = Either.Either<string | undefined, OwnerLost>
 
-/** What an owner hears, until it asks for it; only the latest counts. A queue would hold more than all that it could keep. */
+/** Keeps the latest news for an owner until it asks. A queue takes several kilobytes for each session. */
 const makeHeard = () => {
   let latest: Heard | undefined
   let asked: ((heard: Heard) => void) | undefined

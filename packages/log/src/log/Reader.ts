@@ -165,8 +165,8 @@ const untilThere = <E>(sql: SqlClient.SqlClient, next: Following<E, never>["next
     : next
 
 /**
- * Pulls what is next: pages to the end, the seam once, then the events of commits, or of another look. The tail moves in the step
- * that returns them: an interrupted pull returns the same when it runs again.
+ * Returns the next events at each run: pages up to the end of the log, then the seam, then the events of each commit. The cursor moves
+ * in the same step that returns events, so a run that was interrupted returns the same events again.
  */
 const pullOf = <E, Item>(
   tail: Tail,

@@ -210,7 +210,7 @@ const step = (sql: Sql, fold: Fold.Fold, rebuilding: Rebuilding, place: Place) =
 const rebuildSession = Effect.fnUntraced(function* (sql: Sql, fold: Fold.Fold, sessionID: SessionID) {
   const rebuilding = yield* retryBusy(folded(sql, fold, sessionID))
   const events = rebuilding.cursor - rebuilding.head.floor
-  // Folds here what was appended during the fold, so that the first step holds the head for a short time.
+  // Events were appended during the fold. They are folded now, before the first step holds the head.
   yield* foldTo(sql, fold, rebuilding, (yield* selectHead(sql, sessionID, false)).seq)
   let place: Place | undefined = { listings, after: undefined }
   while (place !== undefined) place = yield* step(sql, fold, rebuilding, place)

@@ -86,7 +86,7 @@ interface Sums {
   readonly days: ReadonlyMap<number, Sum>
 }
 
-/** A sum, and what it is of. */
+/** The events and bytes of one type, session or day. */
 type Part<Key> = { readonly key: Key; readonly events: number; readonly bytes: number }
 
 const partsOf = <Key>(sums: ReadonlyMap<Key, Sum>): ReadonlyArray<Part<Key>> =>

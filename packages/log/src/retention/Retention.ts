@@ -164,7 +164,7 @@ const readersOf =
 export interface Outcome {
   readonly sessions: number
   readonly events: number
-  /** Bytes: of the file, of PostgreSQL's tables, or with `maxSize` of what is in use in those tables. */
+  /** Bytes of the file or of PostgreSQL's tables; on PostgreSQL with `maxSize`, without the tables' free space. */
   readonly before: number
   readonly after: number
   readonly archives: ReadonlyArray<string>
@@ -313,7 +313,7 @@ export const isPruned = Effect.fn("Retention.isPruned")(function* ({ incarnation
 export interface Policy {
   /** Keep the events of this many milliseconds. */
   readonly keep?: number | undefined
-  /** Bytes of the file, or of what is in use in PostgreSQL's tables. */
+  /** Bytes of the file, or of PostgreSQL's tables without their free space. */
   readonly maxSize?: number | undefined
   readonly archive?: string | undefined
   readonly pace?: Pace

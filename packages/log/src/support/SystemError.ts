@@ -1,4 +1,4 @@
-/** What is known of a thrown value: the code of the system, such as `ENOENT`, and the message. */
+/** Reads the system's code, such as `ENOENT`, and the message of a thrown value. */
 import { Predicate } from "effect"
 
 export const codeOf = (cause: unknown, otherwise = "unknown"): string =>

@@ -30,8 +30,8 @@ interface Encoded {
 }
 
 /**
- * Readers of one moment share the bytes of an event: a hub, and the log, give what is new to all their readers without a pause.
- * Bytes that were kept as long as their event would pin the 64 KB that they are a part of.
+ * Readers that get an event in the same round of microtasks share its bytes. They are forgotten then: kept as long as the event, they
+ * would pin the 64 KB of memory that they are a part of.
  */
 const remembered = <Event extends object>(encode: (event: Event, cursor: string) => string) => {
   const known = new Map<Event, Encoded>()
