@@ -3,10 +3,13 @@ import { join } from "node:path"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { type Context, Effect, Exit, FastCheck, Fiber, Option, Scope, TestClock, TestServices } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import * as OwnerRows from "../../packages/log/src/coordination/OwnerRows.ts"
 import * as OwnerID from "../../packages/log/src/coordination/OwnerID.ts"
 import { SessionOwner } from "../../packages/log/src/coordination/SessionOwner.ts"
-import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { ActivityID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { newSession, open, type Opened, say, temporaryFolder } from "../support/Harness.ts"
 import { giveTo, goneOwner, stranger } from "../support/Owners.ts"
 import { lacks } from "../support/Parts.ts"
@@ -166,6 +169,29 @@ it.scoped(
       yield* TestClock.adjust("200 millis")
       assert.deepStrictEqual([...(yield* Fiber.join(asked))], [id])
     })
+)
+
+it.scoped("EX-E10: what a silent owner left is settled after one lease of silence", () =>
+  Effect.gen(function* () {
+    const { id, one, other } = yield* two
+    const started = draft("session.next.activity.started", { activityID: ActivityID.make("act_1"), trigger: "queue" })
+    yield* Effect.provide(
+      Effect.flatMap(EventLog, (log) => log.append(id, [started])),
+      one
+    )
+    const sql = yield* Effect.provide(SqlClient.SqlClient, one)
+    yield* sql`UPDATE event_sequence SET owner_id = ${stranger}, lease_ms = 3000`
+    const settling = yield* Effect.fork(
+      Effect.provide(
+        Effect.flatMap(Sessions, (sessions) => sessions.settle(id)),
+        other
+      )
+    )
+    yield* TestClock.adjust("2900 millis")
+    assert.isTrue(Option.isNone(yield* Fiber.poll(settling)))
+    yield* TestClock.adjust("200 millis")
+    assert.isTrue(yield* Fiber.join(settling))
+  })
 )
 
 it.scoped("EX-O6: admission needs no owner: a prompt is taken while another process works", () =>

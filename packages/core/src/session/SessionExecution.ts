@@ -342,8 +342,8 @@ const makeResting = Effect.gen(function* () {
     function* (sessionID: SessionID) {
       // Usually there is nothing to settle: then nothing is written.
       if ((yield* recovery(yield* store.get(sessionID))).length === 0) return false
-      // It waits for its next owner, or a living one works.
-      if (yield* owners.isOwned(sessionID)) return false
+      if ((yield* owners.handedOver).includes(sessionID)) return false
+      // Waits once until it is known whether the owner lives: a lease, if it died on another machine.
       const { handOver, handed, token } = yield* owners.acquireUnlessBusy(sessionID)
       // Race: an owner handed it over since that look.
       if (handed !== undefined) return yield* Effect.as(handOver(handed), false)
