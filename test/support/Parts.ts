@@ -60,6 +60,13 @@ const docker = () =>
     return runs(program, ...args)
   }) && inFolder((folder) => runs("/bin/sh", "-c", startsDocker, "sh", folder))
 
+/** The images of `deploy`, which are not downloaded in a test. */
+const images = ["node:24-bookworm-slim", "postgres:17", "nginx:1.28-alpine"]
+
+const compose = () =>
+  runs("docker", "image", "inspect", ...images) &&
+  (runs("docker", "compose", "version") || runs("docker-compose", "version"))
+
 /** Root starts it as the user that its package makes. */
 const postgres = () => {
   const bin = postgresPrograms()
@@ -95,6 +102,11 @@ const parts = {
     works: docker,
     get: "apt-get install docker.io busybox-static bash-static",
     needs: ["root"]
+  },
+  compose: {
+    name: "a Docker engine that runs, with Compose and the images of deploy",
+    works: compose,
+    get: `start Docker, and docker pull each of ${images.join(", ")}; or bash test/long/support/engine.sh npm run test:long -- test/long/Compose`
   },
   chromium: {
     name: "Chromium",
