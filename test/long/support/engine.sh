@@ -35,7 +35,7 @@ if ! $client image inspect daybook-test/debian >/dev/null 2>&1; then
 fi
 cp "$(node -p 'process.execPath')" "$folder/node/node"
 cp /etc/ssl/certs/ca-certificates.crt "$folder/node/"
-rm -rf "$folder/node/npm" && cp -rL "$(npm root --global)/npm" "$folder/node/npm"
+rm -rf "$folder/node/npm" && cp -rL "$(dirname "$(readlink -f "$(command -v npm)")")/.." "$folder/node/npm"
 build -t node:24-bookworm-slim -f - "$folder/node" <<'DOCKERFILE'
 FROM daybook-test/debian
 COPY ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
