@@ -49,7 +49,12 @@ const each = ["jit=off"]
  * The settings of the line: a plan that fits any number of rows, and finds each by its key. Without statistics, as in the first
  * minutes of a table, the server would read all rows.
  */
-const byKey = ["plan_cache_mode=force_generic_plan", "enable_seqscan=off", "enable_hashjoin=off", "enable_mergejoin=off"]
+const byKey = [
+  "plan_cache_mode=force_generic_plan",
+  "enable_seqscan=off",
+  "enable_hashjoin=off",
+  "enable_mergejoin=off"
+]
 
 /** The options of each connection. The search path is given at its start, so that no statement names the schema. */
 const optionsOf = ({ schema, url }: Settings, further: ReadonlyArray<string> = []): Pg.ClientConfig => {
@@ -180,7 +185,11 @@ const closed = () => failed(new TypeError("The database connection is not open")
 const broken = () => failed(Object.assign(new Error("the connection ended in a transaction"), { code: "08006" }))
 
 /** A new connection, not yet connected. */
-export const client = (settings: Settings, options: Pg.ClientConfig = {}, further?: ReadonlyArray<string>): Pg.Client => {
+export const client = (
+  settings: Settings,
+  options: Pg.ClientConfig = {},
+  further?: ReadonlyArray<string>
+): Pg.Client => {
   const made = new Pg.Client({ ...optionsOf(settings, further), ...options })
   // Without a listener an error of the socket would end the process. Each statement under way fails with it.
   made.on("error", () => {})

@@ -63,7 +63,9 @@ export const headsOf = (answer: Answer | undefined): ReadonlyMap<string, HeadRow
 
 /** Locks heads as `selectHeads` does, and fails if they are not these. Arrays are equal where both have null. */
 export const lockHeads = (heads: ReadonlyArray<HeadRow>): Sent => {
-  const sorted = heads.toSorted((one, other) => Buffer.compare(Buffer.from(one.session_id), Buffer.from(other.session_id)))
+  const sorted = heads.toSorted((one, other) =>
+    Buffer.compare(Buffer.from(one.session_id), Buffer.from(other.session_id))
+  )
   const isSame = headColumns.map((column, index) => `array_agg(${column}) = $${index + 1}::${headTypes[column]}[]`)
   return {
     text: `WITH found AS (SELECT ${headColumns.join(", ")} FROM event_sequence
