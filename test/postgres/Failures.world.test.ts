@@ -40,20 +40,18 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
       ["three round trips", []],
       ["one round trip", ["a", "b"]]
     ] as const) {
-      it.scopedLive(
-        `PG-7: an append of ${trips} whose commit ${what}, and was not answered, is stored once`,
-        () =>
-          Effect.gen(function* () {
-            const { context, log, proxy } = yield* behindProxy
-            const id = session()
-            yield* Effect.provide(begin(id), context)
-            for (const title of before) yield* log.append(id, [renamed(title)])
-            proxy.lose(loss)
-            const [stored] = yield* log.append(id, [renamed("lost")])
-            yield* log.append(id, [renamed("next")])
-            assert.strictEqual(stored.seq, before.length + 1)
-            assert.deepStrictEqual(yield* titles(context, id), [...before, "lost", "next"])
-          })
+      it.scopedLive(`PG-7: an append of ${trips} whose commit ${what}, and was not answered, is stored once`, () =>
+        Effect.gen(function* () {
+          const { context, log, proxy } = yield* behindProxy
+          const id = session()
+          yield* Effect.provide(begin(id), context)
+          for (const title of before) yield* log.append(id, [renamed(title)])
+          proxy.lose(loss)
+          const [stored] = yield* log.append(id, [renamed("lost")])
+          yield* log.append(id, [renamed("next")])
+          assert.strictEqual(stored.seq, before.length + 1)
+          assert.deepStrictEqual(yield* titles(context, id), [...before, "lost", "next"])
+        })
       )
     }
   }
