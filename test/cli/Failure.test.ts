@@ -76,6 +76,10 @@ describe("Failure", () => {
       "; choose a model that daybook models lists, and check DAYBOOK_BASE_URL"
     ],
     [
+      "openai-compatible: host:1/chat/completions answered HTTP 404 to a request for the model m: not found",
+      "; choose a model that daybook models lists, and check DAYBOOK_BASE_URL, which usually ends in /v1"
+    ],
+    [
       "anthropic: api.anthropic.com/v1/messages answered HTTP 404 to a request for the model claude-0: HTTP 401",
       "; choose a model that daybook models lists, and check ANTHROPIC_BASE_URL, if it is set"
     ],
