@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, ConfigError } from "effect"
 import { InternalError, NotServed, SiteRefused } from "../../packages/api/src/wire/Access.ts"
+import { fileAt } from "../../packages/cli/src/config/DatabasePath.ts"
+import { room } from "../../packages/cli/src/host/Checkup.ts"
 import { failureOf, failureOfCause } from "../../packages/cli/src/render/Failure.ts"
 import { ActivityFailed, Interrupted, OutputClosed, UsageError } from "../../packages/cli/src/support/Errors.ts"
 import { BranchNotSummarized } from "../../packages/core/src/session/Branching.ts"
@@ -50,6 +52,17 @@ describe("Failure", () => {
     const failure = failureOf(error)
     assert.strictEqual(failure.code, code)
     assert.notInclude(failure.sentence ?? "\n", "\n")
+  })
+
+  it("CL-40: a database on a full disk is told once, with what to do", () => {
+    const error = new LogUnavailable({ operation: "append", reason: "disk-full", cause: new Error("x") })
+    const advice = "free some space and try again; what is stored stays readable"
+    assert.strictEqual(failureOf(error).sentence, `the database could not append: the disk is full; ${advice}`)
+  })
+
+  it("CL-786: a disk without room is an error, with its folder and what is free", () => {
+    const found = room(fileAt("/proc/daybook.sqlite"))
+    assert.deepInclude(found, { about: "disk", verdict: "error", says: "the disk of /proc is full (0 B free)" })
   })
 
   it("CL-215: a branch on a running session is exit code 4, and a summary that fails is exit code 1", () => {

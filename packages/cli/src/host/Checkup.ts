@@ -20,6 +20,7 @@ import { EventLog } from "@daybook/log/log/EventLog"
 import * as Doctor from "@daybook/log/maintenance/Doctor"
 import * as Rebuild from "@daybook/log/maintenance/Rebuild"
 import { verify } from "@daybook/log/search/Indexing"
+import { withoutRoom } from "@daybook/log/storage/FullDisk"
 import * as PrivateFile from "@daybook/log/storage/PrivateFile"
 import { isAlive } from "@daybook/log/support/Alive"
 import { Mcp, type McpStatus } from "@daybook/mcp/Mcp"
@@ -56,6 +57,13 @@ export const database = (place: Place) =>
     })),
     Stream.provideLayer(PlaceStore.layer(place))
   )
+
+/** The disk of the database, if nothing can be written to it. A server of PostgreSQL has its own. */
+export const room = (place: Place): Check | undefined => {
+  const says = place._tag === "File" ? withoutRoom(place.path) : undefined
+  if (says === undefined) return undefined
+  return { about: "disk", verdict: "error", says, fix: "free some space: nothing can be saved until then" }
+}
 
 /** The faults of the search index, as warnings, because it can be rebuilt. Without an index there are none. */
 export const search = (place: Place) =>

@@ -85,9 +85,9 @@ const conflicts: ReadonlySet<unknown> = new Set(["busy", "in-use", "exists"])
 /** Advice by the reason of a database error. */
 const advices = new Map([
   ["busy", "another process holds it: try again"],
-  ["away", "it cannot be reached: check that it runs, then try again"],
+  ["away", "check that it runs, then try again"],
   ["read-only", "make it writable, or set DAYBOOK_DB to another one"],
-  ["disk-full", "the disk is full: free some space and try again; what is stored stays readable"],
+  ["disk-full", "free some space and try again; what is stored stays readable"],
   ["corrupt", "daybook doctor says what is wrong"],
   ["io", "check the disk, then try again"]
 ])
