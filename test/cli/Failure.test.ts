@@ -100,6 +100,10 @@ describe("Failure", () => {
       "openai: api.openai.com/v1/responses answered HTTP 404: no",
       "; choose a model that daybook models lists, and check OPENAI_BASE_URL, if it is set"
     ],
+    [
+      "mine: host:1/chat/completions answered HTTP 404 to a request for the model m: not found",
+      "; choose a model that daybook models lists, and check the provider's baseURL, which usually ends in /v1"
+    ],
     ["mine: host answered HTTP 404", "; choose a model that daybook models lists"],
     ["openai: api.openai.com answered HTTP 500: HTTP 401", ""],
     ["mine: host answered HTTP 403", ""]

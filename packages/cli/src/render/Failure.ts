@@ -148,8 +148,9 @@ const providerAdvice = (sentence: string): string => {
   const [, provider, status] = /^([\w.-]+): .*?\banswered HTTP (401|403|404)\b/.exec(sentence) ?? []
   const address = addresses.find(([providerID]) => providerID === provider)?.[1]
   if (status === "404") {
-    const isBare = /^openai-compatible: [^/\s]+\/chat\/completions /.test(sentence)
-    const check = address === undefined ? "" : `, and check ${address}${isBare ? ", which usually ends in /v1" : ""}`
+    const isBare = /^[\w.-]+: [^/\s]+\/chat\/completions /.test(sentence)
+    const variable = address ?? (isBare ? "the provider's baseURL" : undefined)
+    const check = variable === undefined ? "" : `, and check ${variable}${isBare ? ", which usually ends in /v1" : ""}`
     return `; choose a model that daybook models lists${check}`
   }
   const own = keys.find(([providerID]) => providerID === provider)?.[1]
