@@ -32,7 +32,7 @@ import { many, sizeText } from "../support/Amounts.ts"
 import type { UsageError } from "../support/Errors.ts"
 import { dataFolder } from "../support/Paths.ts"
 import { rootOf } from "./FilesHost.ts"
-import { serverStart } from "./Host.ts"
+import { builtinsOf, serverStart } from "./Host.ts"
 import * as ModelList from "./ModelList.ts"
 import * as Nodes from "./Nodes.ts"
 import * as PlaceStore from "./PlaceStore.ts"
@@ -361,7 +361,7 @@ export const rehearse = (
   configured: Configuration.Configured,
   servers: boolean
 ): Effect.Effect<ReadonlyArray<Check>> => {
-  const { mcp = {}, ...settings } = configured
+  const { fetch, mcp = {}, search, ...settings } = configured
   const warnings: Array<Check> = []
   const gather = Logger.make(({ annotations, logLevel, message }) => {
     // Each server has a check of its own.
@@ -403,17 +403,8 @@ export const rehearse = (
         Effect.map(Trusting.storeOf(settings), (trust) =>
           Daybook.layer({
             filename: ":memory:",
-            ...Struct.omit(
-              settings,
-              "fetch",
-              "literalKeys",
-              "notifications",
-              "providers",
-              "search",
-              "shared",
-              "shell",
-              "trust"
-            ),
+            ...Struct.omit(settings, "literalKeys", "notifications", "providers", "shared", "shell", "trust"),
+            builtins: builtinsOf(fetch, search),
             trust,
             mcp: servers ? mcp : {},
             serverStart: serverStart()
