@@ -118,10 +118,10 @@ export const divide = (
     const name = equals < 0 ? word : word.slice(0, equals)
     const flag = flags.find((known) => `--${known.name}` === name)
     if (flag === undefined) {
-      const near = didYouMean(
-        name,
-        flags.map((known) => `--${known.name}`)
-      )
+      const known = flags.map((each) => `--${each.name}`)
+      // A letter stands for the first option that begins with it.
+      const letter = /^-[A-Za-z]$/.test(name) ? known.find((each) => each.startsWith(`-${name}`)) : undefined
+      const near = letter === undefined ? didYouMean(name, known) : `; did you mean ${letter}?`
       return refuse(`${command} has no option ${name}${near} (text that starts with a dash goes after --)`)
     }
     const given = options.get(flag.name) ?? []

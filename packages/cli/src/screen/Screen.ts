@@ -393,11 +393,9 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
   const onPaste = (text: string) => {
     if (s.choosing !== undefined) return
     const dialog = answerable()
-    if (dialog !== undefined) {
-      if (takesText(dialog)) answers.editor.handleInput(Input.pasted(text))
-      return
-    }
-    elsewhere()
+    if (dialog !== undefined && takesText(dialog)) return answers.editor.handleInput(Input.pasted(text))
+    // A permission goes on waiting for its key: what is pasted meanwhile is for the next prompt.
+    if (dialog === undefined) elsewhere()
     input.editor.handleInput(Input.pasted(Pictures.withChip(text, chips)))
     keepDraft()
   }
