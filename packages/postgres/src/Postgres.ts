@@ -20,6 +20,7 @@ import * as PgEventLog from "./PgEventLog.ts"
 import { default as initial } from "./migrations/0001_initial.ts"
 import { default as nodes } from "./migrations/0002_nodes.ts"
 import { default as nodeWork } from "./migrations/0003_node_work.ts"
+import { default as refusals } from "./migrations/0004_refuse.ts"
 
 /** Which database to use. */
 export interface Settings {
@@ -41,7 +42,8 @@ export interface Settings {
 const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlClient>> = {
   "0001_initial": initial,
   "0002_nodes": nodes,
-  "0003_node_work": nodeWork
+  "0003_node_work": nodeWork,
+  "0004_refuse": refusals
 }
 
 const schemaVersion = Object.keys(migrations).length
