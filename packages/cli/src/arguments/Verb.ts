@@ -119,7 +119,7 @@ export const divide = (
     const flag = flags.find((known) => `--${known.name}` === name)
     if (flag === undefined) {
       const known = flags.map((each) => `--${each.name}`)
-      // A letter stands for the first option that begins with it.
+      // Suggests the first option with that initial.
       const letter = /^-[A-Za-z]$/.test(name) ? known.find((each) => each.startsWith(`-${name}`)) : undefined
       const near = letter === undefined ? didYouMean(name, known) : `; did you mean ${letter}?`
       return refuse(`${command} has no option ${name}${near} (text that starts with a dash goes after --)`)
