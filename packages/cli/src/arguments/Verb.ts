@@ -76,13 +76,16 @@ const read = Effect.fnUntraced(function* (path: string, { options, words }: Line
   for (const [name, field] of Object.entries(fields)) {
     if (isFlag(field)) values[name] = yield* field.read(options.get(field.name) ?? [])
   }
+  const required = Object.values(fields).flatMap((field) =>
+    !isFlag(field) && field.take([]) === undefined ? [field.placeholder] : []
+  )
   let rest = words
   for (const [name, field] of Object.entries(fields)) {
     if (isFlag(field)) continue
     const found = field.take(rest)
     const lacks = `${path}: ${field.placeholder} is missing; daybook help ${path} tells more`
-    values[name] =
-      found === undefined ? yield* field.missing?.(path) ?? new UsageError({ message: lacks }) : found.taken
+    const missing = field.missing?.(path, `daybook ${path} ${required.join(" ")}`) ?? new UsageError({ message: lacks })
+    values[name] = found === undefined ? yield* missing : found.taken
     rest = rest.slice(field.most)
   }
   const [extra] = rest
