@@ -30,17 +30,24 @@ const listing = (ids: ReadonlyArray<string>): RequestListener => {
 }
 
 describe("words", () => {
-  it.scopedLive("CL-760: where the session is missing, the refusal names the last one of the folder", () =>
-    Effect.gen(function* () {
-      const here = yield* place
-      yield* here.run(["prompt", "--no-run", "--session", "nice", "Hi"])
-      for (const verb of ["fork", "rerun", "branch"]) {
-        const { code, stderr } = yield* here.run([verb])
-        assert.strictEqual(code, 2)
-        const expected = `^daybook: ${verb} which session\\? the last one here is "nice" \\(ses_\\w+\\): daybook ${verb} SESSION\n$`
-        assert.match(stderr, new RegExp(expected))
-      }
-    })
+  it.scopedLive(
+    "CL-760: where the session is missing, the refusal names the last one of the folder, and the whole line",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* place
+        yield* here.run(["prompt", "--no-run", "--session", "nice", "Hi"])
+        const lines = [
+          ["fork", "SESSION"],
+          ["rerun", "SESSION"],
+          ["branch", "SESSION MESSAGE"]
+        ] as const
+        for (const [verb, words] of lines) {
+          const { code, stderr } = yield* here.run([verb])
+          assert.strictEqual(code, 2)
+          const expected = `^daybook: ${verb} which session\\? the last one here is "nice" \\(ses_\\w+\\): daybook ${verb} ${words}\n$`
+          assert.match(stderr, new RegExp(expected))
+        }
+      })
   )
 
   it.scopedLive("CL-3, CL-290: help of what is no command fails, and suggests the nearest one", () =>

@@ -269,6 +269,16 @@ describe("configuration", () => {
     })
   )
 
+  it.scopedLive("CL-93: the prompt that doctor assembles has the tools of a prompt", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      yield* here.run(["prompt", "--no-run", "hi"])
+      const { stdout: request } = yield* here.run(["context"])
+      const { stdout } = yield* here.run(["doctor"])
+      assert.include(stdout, ` ${request.split("\n## tool ").length - 1} tools`)
+    })
+  )
+
   it.scopedLive.skipIf(lacks("bubblewrap"))("SB-11: doctor says whether a sandbox can be made", () =>
     Effect.gen(function* () {
       const here = yield* place

@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, ConfigError } from "effect"
 import { InternalError, NotServed, SiteRefused } from "../../packages/api/src/wire/Access.ts"
+import { fileAt } from "../../packages/cli/src/config/DatabasePath.ts"
+import { room } from "../../packages/cli/src/host/Checkup.ts"
 import { failureOf, failureOfCause } from "../../packages/cli/src/render/Failure.ts"
 import { ActivityFailed, Interrupted, OutputClosed, UsageError } from "../../packages/cli/src/support/Errors.ts"
 import { BranchNotSummarized } from "../../packages/core/src/session/Branching.ts"
@@ -52,6 +54,17 @@ describe("Failure", () => {
     assert.notInclude(failure.sentence ?? "\n", "\n")
   })
 
+  it("CL-40: a database on a full disk is told once, with what to do", () => {
+    const error = new LogUnavailable({ operation: "append", reason: "disk-full", cause: new Error("x") })
+    const advice = "free some space and try again; what is stored stays readable"
+    assert.strictEqual(failureOf(error).sentence, `the database could not append: the disk is full; ${advice}`)
+  })
+
+  it("CL-786: a disk without room is an error, with its folder and what is free", () => {
+    const found = room(fileAt("/proc/daybook.sqlite"))
+    assert.deepInclude(found, { about: "disk", verdict: "error", says: "the disk of /proc is full (0 B free)" })
+  })
+
   it("CL-215: a branch on a running session is exit code 4, and a summary that fails is exit code 1", () => {
     assert.strictEqual(failureOf(new SessionBusy({ sessionID, ownerID: "own_a" })).code, 4)
     assert.strictEqual(failureOf(new BranchNotSummarized({ sessionID, details: "no" })).code, 1)
@@ -76,12 +89,20 @@ describe("Failure", () => {
       "; choose a model that daybook models lists, and check DAYBOOK_BASE_URL"
     ],
     [
+      "openai-compatible: host:1/chat/completions answered HTTP 404 to a request for the model m: not found",
+      "; choose a model that daybook models lists, and check DAYBOOK_BASE_URL, which usually ends in /v1"
+    ],
+    [
       "anthropic: api.anthropic.com/v1/messages answered HTTP 404 to a request for the model claude-0: HTTP 401",
       "; choose a model that daybook models lists, and check ANTHROPIC_BASE_URL, if it is set"
     ],
     [
       "openai: api.openai.com/v1/responses answered HTTP 404: no",
       "; choose a model that daybook models lists, and check OPENAI_BASE_URL, if it is set"
+    ],
+    [
+      "mine: host:1/chat/completions answered HTTP 404 to a request for the model m: not found",
+      "; choose a model that daybook models lists, and check the provider's baseURL, which usually ends in /v1"
     ],
     ["mine: host answered HTTP 404", "; choose a model that daybook models lists"],
     ["openai: api.openai.com answered HTTP 500: HTTP 401", ""],

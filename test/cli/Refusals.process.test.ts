@@ -27,6 +27,16 @@ describe("refusals", () => {
     })
   )
 
+  it.scopedLive("CL-20: an empty or relative HOME is not the current folder", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      for (const HOME of ["", "home"]) {
+        const { stdout } = yield* here.runAlone(["import", "--json"], { env: { HOME } })
+        for (const { folder } of jsonLines(stdout)) assert.match(String(folder), /^\//)
+      }
+    })
+  )
+
   it.scopedLive("CL-2: unknown commands, options and values are refused before anything is touched", () =>
     Effect.gen(function* () {
       const here = yield* place

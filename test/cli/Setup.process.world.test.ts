@@ -16,8 +16,9 @@ const listing = Effect.acquireRelease(
   Effect.async<{ readonly url: string; readonly asked: Array<IncomingHttpHeaders>; readonly close: () => void }>(
     (resume) => {
       const asked: Array<IncomingHttpHeaders> = []
-      const server = createServer(({ headers }, response) => {
+      const server = createServer(({ headers, url = "" }, response) => {
         asked.push(headers)
+        if (url !== "/v1/models") return void response.writeHead(404).end()
         if (headers.authorization !== `Bearer ${key}`) return void response.writeHead(401).end("{}")
         response.setHeader("content-type", "application/json")
         response.end(JSON.stringify({ data: [{ id: "small" }, { id: "large" }] }))
@@ -72,6 +73,25 @@ describe("setup", () => {
     })
   )
 
+  it.scopedLive("CL-780: an address without a path is completed, and a wrong one can be given again", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const { url } = yield* listing
+      const env = envOf(here)
+      const running = yield* here.startAlone(["setup"], { env, terminal: { columns: 200, rows: 60 } })
+      const { stdout } = yield* answering(running, [
+        ["Enter skips: ", `${url}/wrong`],
+        ["Enter for none: ", key],
+        ["Keep it all the same? [y/N] ", "n"],
+        ["Enter skips: ", url.replace(/\/v1$/, "")],
+        ["Enter for none: ", key],
+        ["Enter for 1: ", ""]
+      ])
+      assert.match(stdout, /\/v1\/wrong\/models answered HTTP 404/)
+      assert.include(readFileSync(kept(here), "utf8"), `DAYBOOK_BASE_URL="${url}"`)
+    })
+  )
+
   it.scopedLive("CL-780: Enter skips every step, and nothing is written", () =>
     Effect.gen(function* () {
       const here = yield* place
@@ -97,6 +117,20 @@ describe("setup", () => {
       assert.include(readFileSync(kept(here), "utf8"), `DAYBOOK_API_KEY="${key}"`)
       const unknown = yield* here.run(["setup", "--provider", "antropic"], { env, input: key })
       assert.match(unknown.stderr, /there is no model server "antropic"; did you mean anthropic\?/)
+      const own = yield* here.run(["setup", "--provider", "ollama"], { env, input: "" })
+      assert.match(own.stderr, /there is no model server "ollama"; for a server of your own, give its address/)
+    })
+  )
+
+  it.scopedLive("CL-783: a server of one's own needs no key", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const env = envOf(here)
+      const own = yield* here.run(["setup", "--provider", "http://127.0.0.1:1/v1"], { env, input: "" })
+      assert.strictEqual(own.code, 0)
+      assert.include(readFileSync(kept(here), "utf8"), 'DAYBOOK_BASE_URL="http://127.0.0.1:1/v1"')
+      const known = yield* here.run(["setup", "--provider", "mistral"], { env, input: "" })
+      assert.match(known.stderr, /no key was given/)
     })
   )
 

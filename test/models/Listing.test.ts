@@ -192,7 +192,7 @@ describe("tolerance", () => {
       const bare = yield* serving({ "/v1/models": [{ id: "x" }] })
       assert.deepStrictEqual(yield* listOf(bare), [{ id: "x" }])
       for (const [answer, why] of [
-        [undefined, /^127\.0\.0\.1:\d+ answered HTTP 404$/],
+        [undefined, /^127\.0\.0\.1:\d+\/v1\/models answered HTTP 404$/],
         ["nonsense", /^127\.0\.0\.1:\d+ does not list its models as chat completions servers do$/],
         ["x".repeat(5_000_000), /^the model list of \S+ exceeds 4 MiB$/]
       ] as const) {

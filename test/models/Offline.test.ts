@@ -90,14 +90,14 @@ describe("the offline model", () => {
         yield* ask(
           after(
             "Read notes.txt and gone.txt",
-            { path: "notes.txt", result: "one\ntwo\nthree\nfour" },
+            { path: "notes.txt", result: "one\ntwo\nthree\nfour\n" },
             { path: "gone.txt", result: { message: "no such file" }, isFailure: true }
           )
         )
       )
       assert.include(
         text,
-        "notes.txt: the read tool returned 4 lines, 18 characters.\nIt begins:\n    one\n    two\n    three"
+        "notes.txt: the read tool returned 4 lines, 19 characters.\nIt begins:\n    one\n    two\n    three"
       )
       assert.include(text, "gone.txt could not be read: no such file")
     })

@@ -3,7 +3,6 @@ import { Effect, Fiber } from "effect"
 import { Answer, PermissionAsker, type PermissionRequest } from "@daybook/core/permission/PermissionAsker"
 import * as Identifiers from "@daybook/log/domain/Identifiers"
 import * as Asks from "../../packages/cli/src/screen/Asks.ts"
-import { decisionOf } from "../../packages/cli/src/screen/ServedAsks.ts"
 
 const request = (callID: string): PermissionRequest => ({
   sessionID: Identifiers.SessionID.make("ses_a"),
@@ -84,11 +83,11 @@ describe("permissions of the screen", () => {
   })
 
   it("SC-526: an answer is the server's decision; without one none is sent", () => {
-    assert.deepStrictEqual(decisionOf(Answer.AlwaysFor({ resources: ["a*"] })), {
+    assert.deepStrictEqual(Asks.decisionOf(Answer.AlwaysFor({ resources: ["a*"] })), {
       decision: "always",
       resources: ["a*"]
     })
-    assert.deepStrictEqual(decisionOf(Answer.Correct({ message: "no" })), { decision: "correct", message: "no" })
-    assert.isUndefined(decisionOf(Answer.Unavailable()))
+    assert.deepStrictEqual(Asks.decisionOf(Answer.Correct({ message: "no" })), { decision: "correct", message: "no" })
+    assert.isUndefined(Asks.decisionOf(Answer.Unavailable()))
   })
 })

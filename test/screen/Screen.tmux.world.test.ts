@@ -260,7 +260,7 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
     })
   )
 
-  it.scopedLive("SC-522: a paste answers no permission", () =>
+  it.scopedLive("SC-522: a paste answers no permission, and is kept in the editor", () =>
     Effect.gen(function* () {
       const { here, model, pane } = yield* opened()
       yield* send(pane, "Write it")
@@ -268,9 +268,9 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
       yield* turn.toolCall("call_1", "write", { path: "a.txt", content: "one\n" })
       yield* turn.finish("tool_calls")
       yield* pane.until((screen) => screen.includes("[y]es once") && !screen.includes("─────"))
-      yield* pane.paste("y")
+      yield* pane.paste("yes, but later")
       yield* pane.press("n")
-      yield* pane.until((screen) => screen.includes("stopped") || screen.includes("declined"))
+      yield* pane.until((screen) => /stopped|declined/.test(screen) && screen.includes("\nyes, but later"))
       assert.isFalse(existsSync(join(here.cwd, "a.txt")))
     })
   )

@@ -165,6 +165,10 @@ describe("restore", () => {
       ] as const) {
         assert.deepInclude(yield* Effect.flip(Backup.restore({ database, file: bad })), { reason })
       }
+      const { message } = yield* Effect.flip(Backup.restore({ database, file: missing }))
+      assert.strictEqual(message, `${missing}: there is no such file`)
+      const nowhere = yield* Effect.flip(Backup.backup({ database, file: join(missing, "copy") }))
+      assert.strictEqual(nowhere.message, `${join(missing, "copy")}: ${missing} does not exist`)
       assert.strictEqual((yield* eventsIn(database, one)).length, 4)
       // The copy's own readers left two files beside it, because it is in write-ahead mode.
       assert.deepStrictEqual(

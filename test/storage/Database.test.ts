@@ -223,8 +223,9 @@ it.scopedLive("ST-7: a missing folder, and a folder in place of a file, are refu
     assert.include(missing.message, "directory does not exist")
     mkdirSync(join(folder, "daybook.db"))
     const instead = yield* refusal(join(folder, "daybook.db"))
-    assert.strictEqual(instead.reason, "read-only")
-    assert.include(instead.message, "choose a writable place")
+    assert.strictEqual(instead.reason, "cannot-open")
+    assert.include(instead.message, "it is a folder, and the database is a file: name one, such as ")
+    assert.include(instead.message, join(folder, "daybook.db", "daybook.sqlite"))
   })
 )
 

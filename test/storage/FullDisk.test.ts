@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { join } from "node:path"
-import { fullDisk } from "../../packages/log/src/storage/FullDisk.ts"
+import { fullDisk, withoutRoom } from "../../packages/log/src/storage/FullDisk.ts"
 import { temporaryFolder } from "../support/Harness.ts"
 
 const failure = (code: string) => Object.assign(new Error("x"), { code })
@@ -31,3 +31,10 @@ it.scoped("ST-760: an error of a disk with room, and another failure, are not fo
 it("ST-760: an error of a disk without room is for lack of room, though SQLite does not say so", () => {
   assert.include(fullDisk("/proc/a.db", failure("SQLITE_IOERR_SHMSIZE")), "the disk of /proc is full (0 B free)")
 })
+
+it.scoped("ST-760: a disk without room is known before a write fails", () =>
+  Effect.gen(function* () {
+    assert.strictEqual(withoutRoom("/proc/a.db"), "the disk of /proc is full (0 B free)")
+    assert.isUndefined(withoutRoom(join(yield* temporaryFolder, "a.db")))
+  })
+)

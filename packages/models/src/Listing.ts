@@ -69,7 +69,7 @@ const reasonOf = (cause: unknown): string =>
 
 const json = (target: Target, address: string, body?: unknown): Effect.Effect<unknown, string> =>
   Effect.gen(function* () {
-    const { host } = new URL(address)
+    const { host, pathname } = new URL(address)
     const headers = { ...headersOf(target), ...(body === undefined ? {} : { "content-type": "application/json" }) }
     const init = body === undefined ? { headers } : { headers, method: "POST", body: JSON.stringify(body) }
     const fetch = target.fetch ?? (yield* Effect.promise(() => import("./wire/Fetch.ts"))).sharedFetch()
@@ -79,7 +79,7 @@ const json = (target: Target, address: string, body?: unknown): Effect.Effect<un
     })
     if (!response.ok) {
       yield* Effect.promise(async () => response.body?.cancel())
-      return yield* Effect.fail(`${host} answered HTTP ${response.status}`)
+      return yield* Effect.fail(`${host}${response.status === 404 ? pathname : ""} answered HTTP ${response.status}`)
     }
     const source = yield* Effect.tryPromise({
       try: () => boundedBody(response, { body: maxBytes, event: maxBytes }).text(),

@@ -100,7 +100,8 @@ const report = (path: string, result: { readonly isFailure: boolean; readonly re
   if (result.isFailure) return `${path} could not be read: ${clip(text.trim() || "no reason was given", 300)}`
   const scripts = /(?:^|[\\/])package\.json$/.test(path) ? scriptsOf(text) : undefined
   if (scripts !== undefined) return reportScripts(path, scripts)
-  const lines = text.split("\n")
+  // The end of the last line begins no other.
+  const lines = text.replace(/\n$/, "").split("\n")
   const excerpt = lines.filter((line) => line.trim() !== "").slice(0, maxExcerptLines)
   const count = text === "" ? 0 : lines.length
   return [

@@ -1,5 +1,5 @@
 /** Reads thread folders in the terms of all dialects. Spec: FM-118..FM-121 in specs/formats.md. */
-import { readFileSync, rmSync, statSync } from "node:fs"
+import { readFileSync, renameSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeContext from "@effect/platform-node/NodeContext"
 import { assert, it } from "@effect/vitest"
@@ -31,6 +31,17 @@ const brief = (pieces: ReadonlyArray<Piece>) =>
         return `${piece._tag} ${piece.key}<${String(piece.parent)}`
     }
   })
+
+it.scoped("FM-120: a file of records under a name of its own is a thread of that name, without metadata", () =>
+  Effect.gen(function* () {
+    const folder = writeThread(yield* temporaryFolder, pods)
+    const alone = join(folder, "mine.jsonl")
+    renameSync(join(folder, "session.jsonl"), alone)
+    const [metadata, , head, ...items] = brief(yield* read(alone))
+    assert.deepStrictEqual([metadata, head], ["bad-metadata 1", "Head mine"])
+    assert.strictEqual(items.length, podLines.length)
+  })
+)
 
 it.scoped("FM-118: each record is an item that names its predecessor, with its text, calls, result and time", () =>
   Effect.gen(function* () {

@@ -18,8 +18,8 @@ export interface Words<A> {
   readonly placeholder: string
   /** How many it takes. */
   readonly most: number
-  /** What a missing word is, or the error for it; by default an error that names the placeholder. */
-  readonly missing?: (path: string) => Effect.Effect<A, UsageError>
+  /** The value of a missing word, or the error for it, which may name the whole line; default: an error with the placeholder. */
+  readonly missing?: (path: string, line: string) => Effect.Effect<A, UsageError>
   /** Undefined: a word is missing. */
   readonly take: (words: ReadonlyArray<string>) => { readonly taken: A } | undefined
 }

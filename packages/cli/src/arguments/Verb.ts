@@ -76,13 +76,16 @@ const read = Effect.fnUntraced(function* (path: string, { options, words }: Line
   for (const [name, field] of Object.entries(fields)) {
     if (isFlag(field)) values[name] = yield* field.read(options.get(field.name) ?? [])
   }
+  const required = Object.values(fields).flatMap((field) =>
+    !isFlag(field) && field.take([]) === undefined ? [field.placeholder] : []
+  )
   let rest = words
   for (const [name, field] of Object.entries(fields)) {
     if (isFlag(field)) continue
     const found = field.take(rest)
     const lacks = `${path}: ${field.placeholder} is missing; daybook help ${path} tells more`
-    values[name] =
-      found === undefined ? yield* field.missing?.(path) ?? new UsageError({ message: lacks }) : found.taken
+    const missing = field.missing?.(path, `daybook ${path} ${required.join(" ")}`) ?? new UsageError({ message: lacks })
+    values[name] = found === undefined ? yield* missing : found.taken
     rest = rest.slice(field.most)
   }
   const [extra] = rest
@@ -118,10 +121,10 @@ export const divide = (
     const name = equals < 0 ? word : word.slice(0, equals)
     const flag = flags.find((known) => `--${known.name}` === name)
     if (flag === undefined) {
-      const near = didYouMean(
-        name,
-        flags.map((known) => `--${known.name}`)
-      )
+      const known = flags.map((each) => `--${each.name}`)
+      // Suggests the first option with that initial.
+      const letter = /^-[A-Za-z]$/.test(name) ? known.find((each) => each.startsWith(`-${name}`)) : undefined
+      const near = letter === undefined ? didYouMean(name, known) : `; did you mean ${letter}?`
       return refuse(`${command} has no option ${name}${near} (text that starts with a dash goes after --)`)
     }
     const given = options.get(flag.name) ?? []

@@ -69,15 +69,16 @@ const lookAtDatabase = Effect.fnUntraced(function* (
       if (check.verdict === "error") seen.wrong += 1
       return write(check)
     })
+    const room = checkup.room(place)
     if (seen.wrong === 0) {
-      yield* write({
-        about,
-        verdict: "ok",
-        says: `${name} is sound and writable`
-      })
+      yield* write({ about, verdict: "ok", says: `${name} is sound${room === undefined ? " and writable" : ""}` })
       yield* Effect.forEach(yield* withSessions(checkup.left), write)
       yield* Effect.forEach(yield* checkup.missing, write)
       yield* Effect.forEach(yield* checkup.search(place), write)
+    }
+    if (room !== undefined) {
+      seen.wrong += 1
+      yield* write(room)
     }
     yield* Effect.forEach(yield* checkup.snapshots(path, fix), write)
     seen.wide = yield* checkup.modes(path, fix)
@@ -143,7 +144,7 @@ const run = Effect.fn("Command.doctor")(function* ({ fix, health, json, mcp, reb
   ])
   yield* Effect.forEach(models, write)
   if (Option.isSome(failed)) return yield* Effect.fail(failed.value)
-  if (wrong > 0) return yield* new DatabaseUnsound({ message: `${place.name} is not sound: see above` })
+  if (wrong > 0) return yield* new DatabaseUnsound({ message: `${place.name} is not sound, or has no room: see above` })
   if (kept.some(({ verdict }) => verdict === "error")) {
     return yield* new FilesDiffer({ message: "the session files are not current: see above" })
   }
@@ -171,8 +172,8 @@ export const doctor = verb({
       "database and Daybook's own folders. Nothing is changed without --rebuild or --fix.",
     "It reads the configuration and assembles a prompt in the current folder without sending it, and reports instructions, " +
       "agents, templates and skills that cannot be used. MCP servers are started only with --mcp. Each configured provider " +
-      "is asked for its list of models. The exit code is 6 if the database is not sound, else 1 if the session files cannot " +
-      "be written, else 2 if the configuration, its context or a server cannot be used, else 5 if a provider cannot."
+      "is asked for its list of models. The exit code is 6 if the database is not sound or its disk is full, else 1 if the " +
+      "session files cannot be written, else 2 if the configuration, its context or a server cannot be used, else 5 if a provider cannot."
   ],
   given,
   examples: [

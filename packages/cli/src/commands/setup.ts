@@ -16,6 +16,7 @@ import * as KeyFile from "../config/KeyFile.ts"
 import * as Keys from "../host/Keys.ts"
 import { readModel, trusting, withModels } from "../host/Runtime.ts"
 import { columns, oneLine } from "../render/Plain.ts"
+import { many } from "../support/Amounts.ts"
 import { FileProblem, UsageError } from "../support/Errors.ts"
 import { didYouMean } from "../support/Nearest.ts"
 import { Output } from "../terminal/Output.ts"
@@ -28,6 +29,7 @@ type Choice = { readonly type: "known"; readonly server: Server } | { readonly t
 
 const ownProvider = "openai-compatible"
 const ownKey = "DAYBOOK_API_KEY"
+const exampleAddress = "http://localhost:11434/v1"
 
 const variableOf = (choice: Choice): string => (choice.type === "own" ? ownKey : (choice.server.keys[0] ?? ownKey))
 
@@ -47,21 +49,35 @@ const choiceOf = (typed: string): Either.Either<Choice, string> => {
   if (server !== undefined) return Either.right({ type: "known", server })
   if (/^https?:\/\//.test(typed) && URL.canParse(typed)) return Either.right({ type: "own", baseUrl: typed })
   const names = Servers.servers.map(({ provider }) => provider)
-  return Either.left(`there is no model server "${oneLine(typed, 40)}"${didYouMean(typed, names)}`)
+  const hint = didYouMean(typed, names) || `; for a server of your own, give its address, such as ${exampleAddress}`
+  return Either.left(`there is no model server "${oneLine(typed, 40)}"${hint}`)
 }
 
-/** What the server says to the key: how many models it lists, or why it lists none. */
-const checked = (choice: Choice, key: string): Effect.Effect<Either.Either<number, string>> => {
+/** How many models the server lists to the key, or why it lists none. */
+const counted = (choice: Choice, key: string): Effect.Effect<number, string> => {
   const apiKey = key === "" ? {} : { apiKey: Redacted.make(key) }
   const [name, provider]: readonly [string, Models.Provider] =
     choice.type === "own"
       ? [ownProvider, { api: ownProvider, baseUrl: choice.baseUrl, ...apiKey }]
       : [choice.server.provider, { api: choice.server.api, baseUrl: choice.server.baseUrl, ...apiKey }]
   const target = Listing.targetOf(name, provider)
-  return target === undefined
-    ? Effect.succeed(Either.right(0))
-    : Effect.either(Effect.map(Listing.list(target), (found) => found.length))
+  return target === undefined ? Effect.succeed(0) : Effect.map(Listing.list(target), (found) => found.length)
 }
+
+/** Chat completions are usually below `/v1`, and their address is often given without it. */
+const withPath = (choice: Choice): Choice =>
+  choice.type === "own" && new URL(choice.baseUrl).pathname === "/"
+    ? { type: "own", baseUrl: new URL("v1", choice.baseUrl).href }
+    : choice
+
+/** What the server says to the key, and its address completed: the given one stays if only it lists models. */
+const checked = Effect.fnUntraced(function* (given: Choice, key: string) {
+  const choice = withPath(given)
+  const answer = yield* Effect.either(counted(choice, key))
+  if (choice === given || Either.isRight(answer)) return { choice, answer }
+  const plain = yield* Effect.either(counted(given, key))
+  return Either.isRight(plain) ? { choice: given, answer: plain } : { choice, answer }
+})
 
 /** Keeps the key of a server, and the address of one's own. */
 const keep = Effect.fnUntraced(function* (choice: Choice, key: string, inKeychain: boolean) {
@@ -105,21 +121,43 @@ const askServer = Effect.fnUntraced(function* () {
   }
 })
 
-const askKey = Effect.fnUntraced(function* (choice: Choice) {
-  const variable = variableOf(choice)
+/** A server with its key; the key is absent if none was given. */
+interface Access {
+  readonly choice: Choice
+  readonly key: string | undefined
+}
+
+/** Asks for the key until the server takes it; undefined if the server is to be chosen again. */
+const askKey = Effect.fnUntraced(function* (given: Choice) {
+  const variable = variableOf(given)
   for (;;) {
     const typed = yield* Question.hidden(`The key, which is not shown (${variable}); Enter for none: `)
-    if (typed === undefined) return undefined
+    const none: Access = { choice: given, key: undefined }
+    if (typed === undefined) return none
     const key = typed.trim()
-    if (key === "" && choice.type === "known") return undefined
+    if (key === "" && given.type === "known") return none
     yield* say("asking the server for its models ...\n")
-    const answer = yield* checked(choice, key)
+    const { answer, choice } = yield* checked(given, key)
+    const access: Access = { choice, key }
     if (Either.isRight(answer)) {
-      yield* say(answer.right === 0 ? "the server was not asked\n" : `it lists ${answer.right} models\n`)
-      return key
+      yield* say(answer.right === 0 ? "the server was not asked\n" : `it lists ${many(answer.right, "model")}\n`)
+      return access
     }
     yield* say(`${oneLine(answer.left, 400)}\n`)
-    if (isYes(yield* Question.ask("Keep it all the same? [y/N] "))) return key
+    const kept = yield* Question.ask("Keep it all the same? [y/N] ")
+    if (isYes(kept)) return access
+    if (kept === undefined) return none
+    // Another key does not help if the address is wrong.
+    if (given.type === "own" && !/HTTP 40[13]$/.test(answer.left)) return undefined
+  }
+})
+
+const askAccess = Effect.fnUntraced(function* () {
+  for (;;) {
+    const choice = yield* askServer()
+    if (choice === undefined) return undefined
+    const access = yield* askKey(choice)
+    if (access !== undefined) return access
   }
 })
 
@@ -171,8 +209,7 @@ const askCompletion = Effect.fnUntraced(function* () {
 
 const guided = Effect.gen(function* () {
   yield* say("Each step can be skipped with Enter; Ctrl-C ends the setup and keeps what was answered.\n")
-  const choice = yield* askServer()
-  const key = choice === undefined ? undefined : yield* askKey(choice)
+  const { choice, key } = (yield* askAccess()) ?? {}
   if (choice !== undefined && key !== undefined) yield* keepAsked(choice, key)
   const isUsable = key !== undefined || (choice?.type === "known" && variableSet(choice.server) !== undefined)
   if (choice !== undefined && isUsable) {
@@ -188,16 +225,16 @@ const guided = Effect.gen(function* () {
 
 const noKey = new UsageError({ message: "no key was given: pipe it into daybook setup --provider NAME" })
 
-const piped = Effect.mapError(readText(["-"], false), () => noKey)
+const piped = Effect.orElseSucceed(readText(["-"], false), () => "")
 
-/** Keeps the key that stdin has, or that is typed. */
+/** Keeps the key that stdin has, or that is typed; a server of one's own may need none. */
 const fromStdin = Effect.fnUntraced(function* (provider: string, inKeychain: boolean) {
-  const choice = yield* Either.mapLeft(choiceOf(provider), (message) => new UsageError({ message }))
-  const typed = process.stdin.isTTY ? yield* Question.hidden(`The key (${variableOf(choice)}): `) : yield* piped
+  const given = yield* Either.mapLeft(choiceOf(provider), (message) => new UsageError({ message }))
+  const typed = process.stdin.isTTY ? yield* Question.hidden(`The key (${variableOf(given)}): `) : yield* piped
   const key = typed?.trim() ?? ""
-  if (key === "") return yield* noKey
-  const answer = yield* checked(choice, key)
-  if (Either.isLeft(answer)) yield* say(`${oneLine(answer.left, 400)}; the key is kept all the same\n`)
+  if (key === "" && given.type === "known") return yield* noKey
+  const { answer, choice } = yield* checked(given, key)
+  if (Either.isLeft(answer)) yield* say(`${oneLine(answer.left, 400)}; it is kept all the same\n`)
   yield* keep(choice, key, inKeychain)
 })
 
@@ -232,7 +269,7 @@ export const setup = verb({
       "security (macOS) is installed and you want it, else in a file of Daybook's data folder that only you can read. " +
       "Variables of the environment take precedence.",
     "Without a terminal, --provider reads the key from stdin, and --model sets the default model. An address in place of " +
-      "a provider's name is a server of your own with the chat completions API."
+      "a provider's name is a server of your own with the chat completions API; it may need no key."
   ],
   given: {
     provider: Flags.text("provider", "NAME|URL", "keep the key on stdin for this model server"),
@@ -241,7 +278,8 @@ export const setup = verb({
   },
   examples: [
     ["daybook setup", "asks for everything"],
-    ["daybook setup --provider mistral < key.txt", "keeps a key without asking"]
+    ["daybook setup --provider mistral < key.txt", "keeps a key without asking"],
+    [`daybook setup --provider ${exampleAddress} < /dev/null`, "uses a server of your own that needs no key"]
   ],
   run: ({ keychain, model, provider }) => run(provider, model, keychain)
 })

@@ -20,6 +20,7 @@ import { EventLog } from "@daybook/log/log/EventLog"
 import * as Doctor from "@daybook/log/maintenance/Doctor"
 import * as Rebuild from "@daybook/log/maintenance/Rebuild"
 import { verify } from "@daybook/log/search/Indexing"
+import { withoutRoom } from "@daybook/log/storage/FullDisk"
 import * as PrivateFile from "@daybook/log/storage/PrivateFile"
 import { isAlive } from "@daybook/log/support/Alive"
 import { Mcp, type McpStatus } from "@daybook/mcp/Mcp"
@@ -31,7 +32,7 @@ import { many, sizeText } from "../support/Amounts.ts"
 import type { UsageError } from "../support/Errors.ts"
 import { dataFolder } from "../support/Paths.ts"
 import { rootOf } from "./FilesHost.ts"
-import { serverStart } from "./Host.ts"
+import { builtinsOf, serverStart } from "./Host.ts"
 import * as ModelList from "./ModelList.ts"
 import * as Nodes from "./Nodes.ts"
 import * as PlaceStore from "./PlaceStore.ts"
@@ -56,6 +57,13 @@ export const database = (place: Place) =>
     })),
     Stream.provideLayer(PlaceStore.layer(place))
   )
+
+/** The disk of the database, if nothing can be written to it. A server of PostgreSQL has its own. */
+export const room = (place: Place): Check | undefined => {
+  const says = place._tag === "File" ? withoutRoom(place.path) : undefined
+  if (says === undefined) return undefined
+  return { about: "disk", verdict: "error", says, fix: "free some space: nothing can be saved until then" }
+}
 
 /** The faults of the search index, as warnings, because it can be rebuilt. Without an index there are none. */
 export const search = (place: Place) =>
@@ -353,7 +361,7 @@ export const rehearse = (
   configured: Configuration.Configured,
   servers: boolean
 ): Effect.Effect<ReadonlyArray<Check>> => {
-  const { mcp = {}, ...settings } = configured
+  const { fetch, mcp = {}, search, ...settings } = configured
   const warnings: Array<Check> = []
   const gather = Logger.make(({ annotations, logLevel, message }) => {
     // Each server has a check of its own.
@@ -395,17 +403,8 @@ export const rehearse = (
         Effect.map(Trusting.storeOf(settings), (trust) =>
           Daybook.layer({
             filename: ":memory:",
-            ...Struct.omit(
-              settings,
-              "fetch",
-              "literalKeys",
-              "notifications",
-              "providers",
-              "search",
-              "shared",
-              "shell",
-              "trust"
-            ),
+            ...Struct.omit(settings, "literalKeys", "notifications", "providers", "shared", "shell", "trust"),
+            builtins: builtinsOf(fetch, search),
             trust,
             mcp: servers ? mcp : {},
             serverStart: serverStart()

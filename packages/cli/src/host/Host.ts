@@ -110,6 +110,12 @@ export const serverStart = () => ({
   tools: join(dataFolder(process.env, homedir()), "mcp-tools")
 })
 
+/** The built-in tools, with the settings of those that reach the network. */
+export const builtinsOf = (
+  fetch: Configuration.Configured["fetch"] | undefined,
+  search: Configuration.Configured["search"] | undefined
+) => BuiltinTools.withFetch({ ...fetch, ...(search === undefined ? {} : { search }) })
+
 /** The settings as options of the runtime, without the shared spaces, which it does not use, and without retention. */
 const configured = (
   servers: boolean,
@@ -135,7 +141,7 @@ const configured = (
         "shared",
         "trust"
       ),
-      builtins: BuiltinTools.withFetch({ ...fetch, ...(search === undefined ? {} : { search }) }),
+      builtins: builtinsOf(fetch, search),
       commands: LiveCommands.layer(Struct.pick(shell, "idle", "limit", "policy")),
       trust,
       adjustAgent: RunMode.adjusted(mode),

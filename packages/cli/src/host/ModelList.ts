@@ -107,8 +107,9 @@ const factsOf = (id: string, facts: Models.ModelSettings, source: Facts["source"
   }
 }
 
-/** What to do about a server that refuses the key. */
+/** What to do about a server that refuses the key, or whose address may lack its path. */
 const advised = (provider: string, why: string): string => {
+  if (/^[^/]+\/models answered HTTP 404$/.test(why)) return `${why}; the address of a server usually ends in /v1`
   if (!/ answered HTTP 40[13]$/.test(why)) return why
   const [variable] = Servers.knownAs(provider)?.keys ?? []
   return variable === undefined

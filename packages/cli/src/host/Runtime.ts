@@ -242,7 +242,7 @@ const offeredHere = 9
  * The session that the words do not name: the one that the person at the terminal chooses (CL-775); elsewhere the refusal
  * names the one that is most likely meant (CL-760).
  */
-const whichSession = (path: string): Effect.Effect<string, UsageError> =>
+const whichSession = (path: string, line: string): Effect.Effect<string, UsageError> =>
   Effect.gen(function* () {
     const folder = yield* Folder.current
     const store = yield* SessionStore
@@ -253,7 +253,7 @@ const whichSession = (path: string): Effect.Effect<string, UsageError> =>
     if (last === undefined) return yield* noSessions()
     const shown = last.title === undefined ? last.id : `"${oneLine(last.title, 48)}" (${last.id})`
     const refusal = new UsageError({
-      message: `${path} which session? the last one${place} is ${shown}: daybook ${path} SESSION`
+      message: `${path} which session? the last one${place} is ${shown}: ${line}`
     })
     const ids = items.map((session) => session.id)
     return (yield* SessionReference.choose(`${path} one of the last sessions${place}`, ids, refusal)).id

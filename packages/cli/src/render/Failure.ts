@@ -85,9 +85,9 @@ const conflicts: ReadonlySet<unknown> = new Set(["busy", "in-use", "exists"])
 /** Advice by the reason of a database error. */
 const advices = new Map([
   ["busy", "another process holds it: try again"],
-  ["away", "it cannot be reached: check that it runs, then try again"],
+  ["away", "check that it runs, then try again"],
   ["read-only", "make it writable, or set DAYBOOK_DB to another one"],
-  ["disk-full", "the disk is full: free some space and try again; what is stored stays readable"],
+  ["disk-full", "free some space and try again; what is stored stays readable"],
   ["corrupt", "daybook doctor says what is wrong"],
   ["io", "check the disk, then try again"]
 ])
@@ -148,7 +148,9 @@ const providerAdvice = (sentence: string): string => {
   const [, provider, status] = /^([\w.-]+): .*?\banswered HTTP (401|403|404)\b/.exec(sentence) ?? []
   const address = addresses.find(([providerID]) => providerID === provider)?.[1]
   if (status === "404") {
-    const check = address === undefined ? "" : `, and check ${address}`
+    const isBare = /^[\w.-]+: [^/\s]+\/chat\/completions /.test(sentence)
+    const variable = address ?? (isBare ? "the provider's baseURL" : undefined)
+    const check = variable === undefined ? "" : `, and check ${variable}${isBare ? ", which usually ends in /v1" : ""}`
     return `; choose a model that daybook models lists${check}`
   }
   const own = keys.find(([providerID]) => providerID === provider)?.[1]

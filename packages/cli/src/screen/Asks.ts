@@ -1,9 +1,13 @@
 /**
  * The permission questions of the sessions that run in this process or on a server, for the screen. A question that is withdrawn, because its
- * call ended or was answered elsewhere, goes away. Spec: SC-520 in specs/screen.md.
+ * call ended or was answered elsewhere, goes away. Spec: SC-520, SC-526 in specs/screen.md.
  */
-import { Effect, Layer } from "effect"
+import { Cause, Effect, Layer } from "effect"
+import type { Decision } from "@daybook/api/group/WorkApi"
 import { Answer, PermissionAsker, type PermissionRequest } from "@daybook/core/permission/PermissionAsker"
+import { Sessions } from "@daybook/core/session/Sessions"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Server } from "../host/Remote.ts"
 
 export interface Pending {
   readonly request: PermissionRequest
@@ -91,3 +95,69 @@ export const make = (): Asks => {
     }
   }
 }
+
+/** The decision as the server takes it; undefined if nobody decided. */
+export const decisionOf = (answer: Answer): Decision | undefined => {
+  switch (answer._tag) {
+    case "Once":
+      return { decision: "once" }
+    case "Session":
+      return { decision: "session" }
+    case "Always":
+      return { decision: "always" }
+    case "AlwaysFor":
+      return { decision: "always", resources: answer.resources }
+    case "Decline":
+      return { decision: "decline" }
+    case "Correct":
+      return { decision: "correct", message: answer.message }
+    case "Unavailable":
+    case "Expired":
+      return undefined
+  }
+}
+
+export interface ServerOptions {
+  readonly server: Server
+  /** The session whose calls run; undefined while none do. */
+  readonly working: () => SessionID | undefined
+  readonly asks: Asks
+  /** Sends a decision; its failure is shown. */
+  readonly send: (decided: Effect.Effect<void, unknown>) => void
+}
+
+const pause = "1 second"
+
+/**
+ * Asks a server for the permissions that its session waits for, once a second while calls run: the server keeps open permissions in
+ * memory, and no event reports one (SC-526).
+ */
+export const watchServer = ({ asks, send, server, working }: ServerOptions) =>
+  Effect.gen(function* () {
+    const { decide, permissions } = yield* Effect.promise(() => import("../host/RemoteHost.ts"))
+    const sessions = yield* Sessions
+    /** A task of the session asks as a session of its own. */
+    const isOurs = (sessionID: SessionID) => (open: { readonly sessionID: SessionID }) =>
+      open.sessionID === sessionID
+        ? Effect.succeed(true)
+        : Effect.map(sessions.get(open.sessionID), ({ parentID }) => parentID === sessionID)
+    const look = Effect.suspend(() => {
+      const sessionID = working()
+      if (sessionID === undefined) return Effect.sync(() => asks.served([]))
+      return Effect.map(Effect.flatMap(permissions(server), Effect.filter(isOurs(sessionID))), (all) =>
+        asks.served(
+          all.map((open) => ({
+            ask: open.ask,
+            request: open,
+            answer: (answer) => {
+              const decision = decisionOf(answer)
+              if (decision !== undefined) send(decide(server, open, decision))
+            }
+          }))
+        )
+      )
+    })
+    // The stream of events reports a lost connection.
+    const quietly = Effect.catchAllCause(look, (cause) => Effect.logDebug(Cause.pretty(cause)))
+    yield* Effect.forever(Effect.zipRight(quietly, Effect.sleep(pause)))
+  })

@@ -6,8 +6,9 @@
  *   log, deltas ┼─> state ─┤
  *   asks ───────┘          └─> frame ─> terminal
  */
+import { readFileSync, statSync } from "node:fs"
 import { homedir } from "node:os"
-import { matchesKey } from "@mariozechner/pi-tui/dist/keys.js"
+import { dirname, join, resolve } from "node:path"
 import { Deferred, Effect, Fiber, FiberSet, Option, Queue, Stream } from "effect"
 import type { Session } from "@daybook/log/domain/Message"
 import type { ModelRef } from "@daybook/log/domain/Values"
@@ -18,23 +19,20 @@ import { fit } from "../render/LiveLines.ts"
 import { CommandEnded } from "../support/Errors.ts"
 import * as Signal from "../support/Signal.ts"
 import type { Output } from "../terminal/Output.ts"
-import * as Ask from "./Ask.ts"
-import type { Asks, Pending } from "./Asks.ts"
+import { type Asks, watchServer } from "./Asks.ts"
 import * as RunMode from "../arguments/RunMode.ts"
-import { branchOf } from "./Branch.ts"
-import * as Clipboard from "./Clipboard.ts"
-import * as Commands from "./Commands.ts"
-import * as Draft from "./Draft.ts"
+import * as Choosing from "./Choosing.ts"
+import type * as Commands from "./Commands.ts"
+import { keys } from "./Commands.ts"
+import * as Dialogs from "./Dialogs.ts"
+import type { SavedDraft } from "./Draft.ts"
 import * as Draw from "./Draw.ts"
+import * as Editing from "./Editing.ts"
 import * as Frame from "./Frame.ts"
-import * as HostCommand from "./HostCommand.ts"
 import * as Input from "./Input.ts"
-import * as Pictures from "./Pictures.ts"
-import * as ServedAsks from "./ServedAsks.ts"
 import * as Talk from "./Talk.ts"
-import { themeOf } from "./Theme.ts"
+import { type Theme, themeOf } from "./Theme.ts"
 import * as Tty from "./Tty.ts"
-import type * as View from "./View.ts"
 import * as Words from "./Words.ts"
 
 export interface Options {
@@ -47,7 +45,7 @@ export interface Options {
   /** The model of the folder's project for new sessions. */
   readonly projects: ModelRef | undefined
   /** What an earlier screen left in its editor. */
-  readonly left: Draft.SavedDraft
+  readonly left: SavedDraft
   readonly asks: Asks
   /** Earlier prompts, the newest first. */
   readonly recalled: Effect.Effect<ReadonlyArray<string>>
@@ -57,537 +55,378 @@ export interface Options {
   readonly verb: (words: ReadonlyArray<string>) => Effect.Effect<void, unknown, Output>
 }
 
-interface OpenList {
-  list: Ask.List
-  preview: ReadonlyArray<string>
-  previewOf: string | undefined
-  readonly load: Commands.ChoiceRequest["preview"]
-  readonly done: (choice: Ask.Choice | undefined) => void
+/** Where git keeps what it knows of a folder. */
+const gitFolder = (directory: string): string | undefined => {
+  const path = join(directory, ".git")
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found?.isDirectory() === true) return path
+  if (found === undefined) return dirname(directory) === directory ? undefined : gitFolder(dirname(directory))
+  const [, named] = /^gitdir: (.+)$/m.exec(readFileSync(path, "utf8")) ?? []
+  return named === undefined ? undefined : resolve(directory, named)
 }
+
+/** The git branch of a folder (SC-511), or the beginning of the commit; undefined outside of a work tree. */
+export const branchOf = (directory: string): string | undefined => {
+  try {
+    const folder = gitFolder(directory)
+    if (folder === undefined) return undefined
+    const head = readFileSync(join(folder, "HEAD"), "utf8").trim()
+    return /^ref: refs\/heads\/(.+)$/.exec(head)?.[1] ?? head.slice(0, 8)
+  } catch {
+    return undefined
+  }
+}
+
+type Lines = (columns: number) => ReadonlyArray<string>
+
+/** What the screen is made of, and what changes. */
+interface Screen {
+  readonly options: Options
+  readonly talk: Talk.Talk
+  /** The terminal, which is opened last: its keys need all the others. */
+  readonly tty: () => Tty.Tty
+  readonly input: Input.Input
+  readonly dialogs: Dialogs.Dialogs
+  readonly choosing: Choosing.Choosing
+  readonly narrowed: ReturnType<typeof Draw.makeNarrowing>
+  readonly remote: Remote["Type"]
+  readonly mode: string | undefined
+  readonly state: State
+  readonly changed: () => void
+}
+
+interface State {
+  /** Complete lines that are not drawn yet, at the width of the drawing. */
+  readonly kept: Array<Lines>
+  theme: Theme
+  frame: Frame.Frame
+  shown: Draw.Details
+  branch: string | undefined
+  /** Servers of tools that failed. */
+  lost: ReadonlyArray<string>
+  hint: string
+  wasRunning: boolean
+  /** The person looks at another window. */
+  away: boolean
+}
+
+const initial = (directory: string): State => ({
+  kept: [],
+  theme: themeOf(process.env, Tty.likelyBackground(process.env)),
+  frame: Frame.empty,
+  shown: { thinking: true, results: false },
+  branch: branchOf(directory),
+  lost: [],
+  hint: "",
+  wasRunning: false,
+  away: false
+})
 
 /** The shortest time between two drawings, and how many times longer than a drawing took. A key does not wait. */
 const pace = { least: 80, times: 30 }
 
-/** How long a second Ctrl-C counts as the second, in milliseconds. */
-const twice = 2_000
-
 /** How often what shows the time is drawn, in milliseconds. */
 const tick = 200
 
-const leaves = "Ctrl-C again leaves"
+/** A verb's text as lines. */
+const printed =
+  (text: string): Lines =>
+  (columns) => [
+    "",
+    ...text
+      .replace(/\n$/, "")
+      .split("\n")
+      .flatMap((line) => Draw.hanging(line, columns))
+  ]
+
+// ---- drawing
+
+const sizeOf = (tty: Tty.Tty): Draw.Size => ({ columns: tty.columns(), rows: tty.rows() })
+
+const hintLines = ({ state, talk }: Screen, columns: number): ReadonlyArray<string> => {
+  const { command } = talk.state
+  const text = command === undefined ? state.hint : `running ${command.line}; Esc ends it`
+  return text === "" ? [] : [state.theme.accent(fit(oneLine(text, columns), columns))]
+}
+
+const statusLine = ({ mode, remote, state, talk }: Screen, columns: number): string => {
+  const { branch, lost, theme } = state
+  const facts = { ...talk.state, directory: talk.directory(), branch, lost, server: remote?.url, mode }
+  return theme.style.dim(Draw.statusLine(talk.state.view, facts, columns, homedir()))
+}
+
+/** The rows under the permanent lines, and the cursor in them. */
+const pictureOf = (screen: Screen, at: Draw.Size, now: number): Frame.Picture => {
+  const { choosing, dialogs, input, narrowed, state, talk } = screen
+  const { columns, rows } = at
+  const dialog = dialogs.draws()
+  const list = choosing.lines(at, state.theme)
+  const answer = dialog === undefined ? undefined : dialogs.entry(dialog, columns)
+  const entry = list === undefined ? (answer ?? input.draw(columns)) : { lines: list, cursor: { row: 0, column: 0 } }
+  const asked = dialog === undefined || list !== undefined ? [] : dialogs.lines(dialog, at)
+  const below = [...hintLines(screen, columns), statusLine(screen, columns)]
+  const work = Draw.workLines(talk.state.view, now, at, state.theme, {
+    shown: state.shown,
+    stopping: talk.state.stopping,
+    asks: dialog !== undefined
+  })
+  const fixed = asked.length + entry.lines.length + below.length
+  const above = Draw.lastLines(work, Math.max(0, rows - fixed - 2))
+  const lines = Draw.lastLines([...above, "", ...asked, ...entry.lines, ...below], Math.max(1, rows - 1))
+  const row = lines.length - below.length - entry.lines.length + entry.cursor.row
+  return {
+    lines: narrowed(lines, columns),
+    cursor: { row: Math.max(0, Math.min(row, lines.length - 1)), column: entry.cursor.column }
+  }
+}
+
+const draw = (screen: Screen): void => {
+  const { choosing, dialogs, state, tty } = screen
+  const at = sizeOf(tty())
+  const tooLong = choosing.isOpen() ? [] : dialogs.tooLong(at)
+  const kept = [...state.kept.splice(0).flatMap((lines) => lines(at.columns)), ...tooLong]
+  const [frame, bytes] = Frame.next(state.frame, kept, pictureOf(screen, at, Date.now()), at.columns)
+  state.frame = frame
+  if (bytes !== "") tty().write(bytes)
+}
+
+const clear = ({ state, tty }: Pick<Screen, "state" | "tty">, last = ""): void => {
+  tty().write(Frame.erased(state.frame, tty().columns()) + last)
+  state.frame = Frame.empty
+}
+
+/** Draws what changed, forever. */
+const drawing = (screen: Screen, dirty: Queue.Dequeue<void>, typing: Queue.Dequeue<void>) =>
+  Effect.forever(
+    Effect.gen(function* () {
+      yield* Queue.take(dirty)
+      yield* screen.tty().whenWritten
+      const started = performance.now()
+      draw(screen)
+      const pause = Math.max(pace.least, pace.times * (performance.now() - started))
+      yield* Effect.raceFirst(Effect.sleep(pause), Queue.take(typing))
+    })
+  )
+
+// ---- what happens beside keys
+
+const ticks = ({ changed, dialogs, state, talk }: Screen) =>
+  Effect.sync(() => {
+    const isRunning = talk.state.view.activity !== undefined
+    // An activity may have changed the branch.
+    if (state.wasRunning && !isRunning) state.branch = branchOf(talk.directory())
+    state.wasRunning = isRunning
+    if (isRunning || dialogs.current() !== undefined) changed()
+  })
+
+/** Follows the questions of the server, and the servers of tools. */
+const watch = Effect.fnUntraced(function* ({ changed, options, remote, state, talk }: Screen) {
+  if (remote !== undefined) {
+    const working = () => (talk.state.view.running.size > 0 ? talk.state.session?.id : undefined)
+    const send = (decided: Parameters<Talk.Talk["act"]>[0]) => void talk.act(decided)
+    yield* Effect.forkScoped(watchServer({ server: remote, asks: options.asks, working, send }))
+  }
+  const mcp = yield* Effect.serviceOption(Mcp)
+  if (Option.isNone(mcp)) return
+  const changes = Stream.runForEach(mcp.value.changes, (all) =>
+    Effect.sync(() => {
+      state.lost = all.filter((server) => server.state === "failed").map(({ name }) => name)
+      changed()
+    })
+  )
+  yield* Effect.forkScoped(changes)
+})
 
 export const run = (options: Options) => Effect.scoped(opened(options))
 
-const opened = Effect.fn("Screen.run")(function* (options: Options) {
+/** Opens the terminal, the editors and the session's talk; nothing is drawn yet. */
+const make = Effect.fnUntraced(function* (options: Options, changed: () => void, tty: () => Tty.Tty) {
   const { asks, directory } = options
-  const remote = yield* Remote
-  const mode = RunMode.inWords(yield* RunMode.CurrentRunMode)
-  const fork = yield* FiberSet.makeRuntime<Talk.Services>()
-  const done = yield* Deferred.make<void, CommandEnded>()
-  const dirty = yield* Queue.sliding<void>(1)
-  const typing = yield* Queue.sliding<void>(1)
-  const changed = () => void Queue.unsafeOffer(dirty, undefined)
-
-  const s = {
-    // Complete lines that are not drawn yet, at the width of the drawing.
-    kept: [] as Array<(columns: number) => ReadonlyArray<string>>,
-    frame: Frame.empty,
-    shown: { thinking: true, results: false } as Draw.Details,
-    branch: branchOf(directory),
-    lost: [] as ReadonlyArray<string>,
-    mode: { type: "keys" } as Ask.Mode,
-    choosing: undefined as OpenList | undefined,
-    /** The question that is drawn. */
-    asked: undefined as Pending | Ask.Questions | undefined,
-    guard: { at: 0, lastKey: 0 } as Ask.DrawnQuestion,
-    /** The question that is written above because it does not fit below. */
-    keptAsk: undefined as { readonly subject: unknown; readonly mode: Ask.Mode } | undefined,
-    hint: "",
-    interruptedAt: 0,
-    escapedAt: 0,
-    wasRunning: false,
-    // The person looks at another window.
-    away: false,
-    delivery: "steer" as View.WaitingPrompt["delivery"],
-    leaving: false
-  }
-  let theme = themeOf(process.env, Tty.likelyBackground(process.env))
-  const drafts = Draft.make(directory)
-  const narrowed = Draw.makeNarrowing()
-
-  const keep = (lines: (columns: number) => ReadonlyArray<string>) => {
-    s.kept.push(lines)
+  const state = initial(directory)
+  const keep = (lines: Lines) => {
+    state.kept.push(lines)
     changed()
   }
-  const print = (text: string) =>
-    keep((columns) => [
-      "",
-      ...text
-        .replace(/\n$/, "")
-        .split("\n")
-        .flatMap((line) => Draw.hanging(line, columns))
-    ])
-
-  const talk = yield* Talk.make({
-    directory,
-    offered: options.offered,
-    preferred: options.preferred,
-    projects: options.projects,
-    fork,
+  /** Tells a person who looks at another window (SC-542). */
+  const tell = (text: string) => {
+    if (state.away && options.notifies) tty().write(Tty.notification(oneLine(text, 120)))
+  }
+  const size = () => sizeOf(tty())
+  const editor = () => Input.make({ theme: state.theme, size, changed })
+  const input = editor()
+  const talk: Talk.Talk = yield* Talk.make({
+    ...options,
+    fork: yield* FiberSet.makeRuntime<Talk.Services>(),
     changed,
-    keep: (block) => keep((columns) => Draw.blockLines(block, columns, theme, s.shown)),
+    keep: (block) => keep((columns) => Draw.blockLines(block, columns, state.theme, state.shown)),
     begins: ({ id, title }) =>
-      keep((columns) => ["", theme.style.strong(fit(`${title ?? "session"}  ${id}`, columns))]),
+      keep((columns) => ["", state.theme.style.strong(fit(`${title ?? "session"}  ${id}`, columns))]),
     settled: () => tell(`${talk.title()} is done`),
     refused: (text) => {
       if (input.editor.getText() === "") input.editor.setText(text)
     }
   })
-  const { act, note, state } = talk
-
-  const submit = (text: string, delivery: View.WaitingPrompt["delivery"]) => {
-    drafts.keep("", undefined)
-    if (text.trim() === "") return talk.goOn()
-    input.editor.addToHistory(text)
-    if (text.startsWith("!")) {
-      const command = text.replace(/^!!?/, "").trim()
-      return command === "" ? undefined : talk.shell(command, text.startsWith("!!"))
-    }
-    const found = Commands.find(text.trim() === "?" ? "/help" : text)
-    if (found !== undefined) return void act(found.command.run(desk, found.rest))
-    if (!text.startsWith("/")) return void talk.prompt(text, delivery, chips)
-    return void act(
-      Effect.map(Commands.refusal(text, talk.directory()), (why) => {
-        if (why === undefined) return void talk.prompt(text, delivery, chips)
-        note(why, true)
-        if (input.editor.getText() === "") input.editor.setText(text)
-      })
-    )
+  const dialogs = Dialogs.make({
+    asks,
+    questions: () => talk.state.questions.values(),
+    input: editor(),
+    size,
+    theme: () => state.theme,
+    appears: () => tell(`${talk.title()} waits for your answer`),
+    answer: talk.answer,
+    dismiss: talk.dismiss
+  })
+  const screen: Screen = {
+    options,
+    talk,
+    tty,
+    input,
+    dialogs,
+    choosing: Choosing.make({ act: talk.act, changed }),
+    narrowed: Draw.makeNarrowing(),
+    remote: yield* Remote,
+    mode: RunMode.inWords(yield* RunMode.CurrentRunMode),
+    state,
+    changed
   }
+  return { screen, keep }
+})
 
-  /** Runs a verb; what it writes becomes lines of the screen, together. */
-  const verb = (words: ReadonlyArray<string>) =>
-    Words.gathered(options.verb(words), (text) => (text.trim() === "" ? undefined : print(text)))
-
-  const leave = (code: number | undefined): Effect.Effect<void> =>
-    Effect.suspend(() => {
-      if (s.leaving) return Effect.void
-      s.leaving = true
-      const end =
-        code === undefined ? Deferred.succeed(done, undefined) : Deferred.fail(done, new CommandEnded({ code }))
-      return talk.leave.pipe(Effect.zipRight(Effect.sync(asks.close)), Effect.zipRight(end), Effect.asVoid)
-    })
-
-  const desk: Commands.Desk = {
-    session: () => state.session,
-    directory,
+/** What the commands of the screen work with. */
+const deskOf = (
+  { choosing, input, options, talk }: Screen,
+  keep: (lines: Lines) => void,
+  leave: Effect.Effect<void>
+) => {
+  const print = (text: string) => keep(printed(text))
+  return {
+    session: () => talk.state.session,
+    directory: options.directory,
     print,
-    keys: Commands.keys,
-    note,
-    choose: (choosing) =>
-      Effect.async((resume) => {
-        s.choosing = {
-          list: { title: choosing.title, choices: choosing.choices, filter: "", at: choosing.at ?? 0 },
-          preview: [],
-          previewOf: undefined,
-          load: choosing.preview,
-          done: (choice) => {
-            s.choosing = undefined
-            resume(Effect.succeed(choice))
-          }
-        }
-        loadPreview()
-        changed()
-      }),
+    keys,
+    note: talk.note,
+    choose: choosing.choose,
     edit: (text) => input.editor.setText(text),
     show: (session, found) => talk.show(session, {}, () => (found === undefined ? undefined : print(found))),
     prefer: talk.prefer,
-    verb,
-    leave: leave(undefined)
-  }
+    /** What a verb writes becomes lines of the screen, together. */
+    verb: (words) => Words.gathered(options.verb(words), (text) => (text.trim() === "" ? undefined : print(text))),
+    leave
+  } satisfies Commands.Desk
+}
 
-  // ---- drawing
-
-  const tty = yield* Tty.open((typed) => onTyped(typed))
-  const size = (): Draw.Size => ({ columns: tty.columns(), rows: tty.rows() })
-  const input = Input.make({ theme, size, changed })
-  /** Answers have an editor of their own: a half-written prompt stays. */
-  const answers = Input.make({ theme, size, changed })
-
-  const dialogOf = (): Ask.Dialog | undefined => {
-    const [pending] = asks.pending()
-    if (pending !== undefined) return { type: "permission", pending }
-    const [questions] = state.questions.values()
-    return questions === undefined ? undefined : { type: "question", questions }
-  }
-
-  /** Tells a person who looks at another window (SC-542). */
-  const tell = (text: string) => {
-    if (s.away && options.notifies) tty.write(Tty.notification(oneLine(text, 120)))
-  }
-
-  /** Notices that another question is drawn: only later keys can be its answer. */
-  const drawnNow = (dialog: Ask.Dialog | undefined) => {
-    const subject = Ask.subjectOf(dialog)
-    if (subject === s.asked) return
-    s.asked = subject
-    if (subject !== undefined) tell(`${talk.title()} waits for your answer`)
-    s.mode = { type: "keys" }
-    s.guard = { ...s.guard, at: Date.now() }
-    answers.editor.setText("")
-  }
-
-  const isReady = () => Ask.listens(s.guard, Date.now())
-
-  const takesText = (dialog: Ask.Dialog | undefined) =>
-    dialog?.type === "question" || (dialog?.type === "permission" && Ask.takesText(s.mode))
-
-  const dialogLines = (dialog: Ask.Dialog, at: Draw.Size, ready: boolean) =>
-    dialog.type === "permission"
-      ? Ask.permissionLines(dialog.pending.request, s.mode, at, theme, ready)
-      : Ask.questionLines(dialog.questions, at, theme, ready)
-
-  /** The list, the editor, or the answer's editor. */
-  const entryOf = (dialog: Ask.Dialog | undefined, at: Draw.Size, ready: boolean): ReturnType<Input.Input["draw"]> => {
-    const none = { row: 0, column: 0 }
-    const { choosing } = s
-    if (choosing !== undefined)
-      return { lines: Ask.listLines(choosing.list, choosing.preview, at, theme), cursor: none }
-    if (dialog === undefined || !ready) return input.draw(at.columns)
-    return takesText(dialog) ? answers.draw(at.columns) : { lines: [], cursor: none }
-  }
-
-  const hintOf = (columns: number): ReadonlyArray<string> => {
-    const { command } = state
-    const text = command === undefined ? s.hint : `running ${command.line}; Esc ends it`
-    return text === "" ? [] : [theme.accent(fit(oneLine(text, columns), columns))]
-  }
-
-  /** A question that does not fit is written above, whole, and only how to answer it stays below. */
-  const fitsBelow = (question: ReadonlyArray<string>, { rows }: Draw.Size) => question.length + 3 < rows
-
-  const keepLong = (at: Draw.Size) => {
-    const dialog = dialogOf()
-    if (dialog === undefined || s.choosing !== undefined) return
-    drawnNow(dialog)
-    const question = dialogLines(dialog, at, false)
-    const isKept = s.keptAsk?.subject === s.asked && s.keptAsk?.mode === s.mode
-    if (fitsBelow(question, at) || isKept) return
-    s.keptAsk = { subject: s.asked, mode: s.mode }
-    s.kept.push(() => question.slice(0, -1))
-  }
-
-  /** The rows under the permanent lines, and the cursor in them. */
-  const pictureOf = (at: Draw.Size, now: number): Frame.Picture => {
-    const { columns, rows } = at
-    const dialog = dialogOf()
-    drawnNow(dialog)
-    const ready = isReady()
-    const entry = entryOf(dialog, at, ready)
-    const facts = { ...state, directory: talk.directory(), branch: s.branch, lost: s.lost, server: remote?.url, mode }
-    const below = [...hintOf(columns), theme.style.dim(Draw.statusLine(state.view, facts, columns, homedir()))]
-    const question = dialog === undefined || s.choosing !== undefined ? [] : dialogLines(dialog, at, ready)
-    const asked = fitsBelow(question, at) ? question : question.slice(-1)
-    const work = Draw.workLines(state.view, now, at, theme, {
-      shown: s.shown,
-      stopping: state.stopping,
-      asks: dialog !== undefined
-    })
-    const fixed = asked.length + entry.lines.length + below.length
-    const above = Draw.lastLines(work, Math.max(0, rows - fixed - 2))
-    const lines = Draw.lastLines([...above, "", ...asked, ...entry.lines, ...below], Math.max(1, rows - 1))
-    const row = lines.length - below.length - entry.lines.length + entry.cursor.row
-    return {
-      lines: narrowed(lines, columns),
-      cursor: { row: Math.max(0, Math.min(row, lines.length - 1)), column: entry.cursor.column }
+/** The keys that change the picture. */
+const picturesKeys = ({ state, talk }: Screen, keep: (lines: Lines) => void): ReadonlyArray<Editing.Binding> => [
+  [
+    "ctrl+o",
+    () => {
+      const { lastCall } = talk.state.view
+      if (lastCall !== undefined) keep((columns) => Draw.unfolded(lastCall, columns, state.theme))
     }
-  }
+  ],
+  ["ctrl+t", () => void (state.shown = { ...state.shown, thinking: !state.shown.thinking })],
+  ["ctrl+l", () => void (state.frame = { ...state.frame, columns: 0 })]
+]
 
-  const draw = () => {
-    const at = size()
-    keepLong(at)
-    const kept = s.kept.splice(0).flatMap((lines) => lines(at.columns))
-    const [frame, bytes] = Frame.next(s.frame, kept, pictureOf(at, Date.now()), at.columns)
-    s.frame = frame
-    if (bytes !== "") tty.write(bytes)
-  }
-
-  const clear = (last = "") => {
-    tty.write(Frame.erased(s.frame, tty.columns()) + last)
-    s.frame = Frame.empty
-  }
-
-  const drawing = Effect.gen(function* () {
-    yield* Queue.take(dirty)
-    yield* tty.whenWritten
-    const started = performance.now()
-    draw()
-    const pause = Math.max(pace.least, pace.times * (performance.now() - started))
-    yield* Effect.raceFirst(Effect.sleep(pause), Queue.take(typing))
-  })
-
-  const loadPreview = () => {
-    const { choosing } = s
-    const choice = choosing === undefined ? undefined : Ask.chosen(choosing.list)
-    if (choosing?.load === undefined || choice === undefined || choice.value === choosing.previewOf) return
-    choosing.previewOf = choice.value
-    choosing.preview = []
-    act(
-      Effect.map(choosing.load(choice), (lines) => {
-        if (choosing.previewOf === choice.value) choosing.preview = lines
-      })
-    )
-  }
-
-  // ---- keys
-
-  const onTyped = (typed: Tty.Typed) => {
-    changed()
-    Queue.unsafeOffer(typing, undefined)
-    switch (typed.type) {
-      case "resize":
-        return
-      case "background":
-        theme = themeOf(process.env, typed.background)
-        return
-      case "focus":
-        s.away = !typed.inFront
-        return
-      case "end":
-        return void act(leave(129))
-      case "paste":
-        return onPaste(typed.text)
-      case "key":
-        return onKey(typed.data, typed.burst)
-    }
-  }
-
-  /** The question that a key can answer now: it is drawn, and the keyboard was silent. */
-  const answerable = (): Ask.Dialog | undefined => {
-    const dialog = dialogOf()
-    return dialog !== undefined && Ask.subjectOf(dialog) === s.asked && isReady() ? dialog : undefined
-  }
-
-  /** Notices a key that was typed for something else. */
-  const elsewhere = () => {
-    s.guard = { ...s.guard, lastKey: Date.now() }
-  }
-
-  const keepDraft = () => drafts.keep(input.editor.getExpandedText(), state.session?.id)
-
-  /** The pictures that were pasted or dropped. */
-  const chips = new Set<string>()
-
-  /** The folder of pictures that were in the clipboard; removed at the end. */
-  const pictures = Pictures.folder()
-  yield* Effect.addFinalizer(() => Effect.sync(pictures.remove))
-
-  const pastePicture = () =>
-    act(
-      Effect.map(Clipboard.picture, (bytes) => {
-        input.editor.handleInput(Input.pasted(Pictures.withChip(pictures.keep(bytes), chips)))
-        keepDraft()
-      })
-    )
-
-  const onPaste = (text: string) => {
-    if (s.choosing !== undefined) return
-    const dialog = answerable()
-    if (dialog !== undefined) {
-      if (takesText(dialog)) answers.editor.handleInput(Input.pasted(text))
+/** Where what was typed goes: the list, the question or the editor. */
+const onTyped = ({ choosing, dialogs, state }: Screen, editing: Editing.Editing, typed: Tty.Typed): void => {
+  switch (typed.type) {
+    case "resize":
       return
-    }
-    elsewhere()
-    input.editor.handleInput(Input.pasted(Pictures.withChip(text, chips)))
-    keepDraft()
-  }
-
-  const onKey = (key: string, burst: boolean) => {
-    if (s.choosing !== undefined) return onListKey(s.choosing, key)
-    const dialog = answerable()
-    if (dialog !== undefined) return onDialogKey(dialog, key, burst)
-    elsewhere()
-    onEditorKey(key)
-    keepDraft()
-  }
-
-  const onListKey = (choosing: OpenList, key: string) => {
-    if (matchesKey(key, "enter")) return choosing.done(Ask.chosen(choosing.list))
-    if (matchesKey(key, "escape") || matchesKey(key, "ctrl+c")) return choosing.done(undefined)
-    choosing.list = Ask.onListKey(choosing.list, key)
-    loadPreview()
-  }
-
-  const onDialogKey = (dialog: Ask.Dialog, key: string, burst: boolean) => {
-    const ends = matchesKey(key, "escape") || matchesKey(key, "ctrl+c")
-    if (takesText(dialog) && !ends) return answers.editor.handleInput(key)
-    if (dialog.type === "question") return talk.dismiss(dialog.questions)
-    if (takesText(dialog)) {
-      s.mode = { type: "keys" }
+    case "background":
+      state.theme = themeOf(process.env, typed.background)
       return
+    case "focus":
+      state.away = !typed.inFront
+      return
+    case "end":
+      return editing.end()
+    case "paste": {
+      if (choosing.isOpen()) return
+      const dialog = dialogs.answerable()
+      if (dialog !== undefined && dialogs.onPaste(dialog, typed.text)) return
+      // A permission goes on waiting for its key: what is pasted meanwhile is for the next prompt.
+      if (dialog === undefined) dialogs.elsewhere()
+      return editing.onPaste(typed.text)
     }
-    // Keys that come together were not typed to answer.
-    if (burst && !ends) return
-    const { pending } = dialog
-    const pages = Ask.pagesOf(pending.request, size(), theme).length
-    take(pending, Ask.onKey(pending.request, s.mode, ends ? "\u001b" : key, pages))
+    case "key": {
+      if (choosing.isOpen()) return choosing.onKey(typed.data)
+      const dialog = dialogs.answerable()
+      if (dialog !== undefined) return dialogs.onKey(dialog, typed.data, typed.burst)
+      dialogs.elsewhere()
+      return editing.onKey(typed.data)
+    }
   }
+}
 
-  const take = (pending: Pending, reply: Ask.Reply | undefined) => {
-    if (reply?.type === "mode") s.mode = reply.mode
-    if (reply?.type === "answer") pending.answer(reply.answer)
-  }
-
-  answers.editor.onSubmit = (text) => {
-    const dialog = dialogOf()
-    if (dialog?.type === "permission") take(dialog.pending, Ask.onText(s.mode, text))
-    if (dialog?.type === "question") talk.answer(dialog.questions, Ask.answered(dialog.questions, text))
-  }
-
-  const onInterruptKey = () => {
-    const now = Date.now()
-    if (input.editor.getText() !== "") return input.editor.setText("")
-    if (now - s.interruptedAt < twice) return void act(leave(undefined))
-    s.interruptedAt = now
-    s.hint = leaves
-    act(
-      Effect.delay(
-        Effect.sync(() => (s.hint = s.hint === leaves ? "" : s.hint)),
-        twice
-      )
-    )
-  }
-
-  const takeBack = () =>
-    talk.takeBack((text) => {
-      const typed = input.editor.getExpandedText()
-      input.editor.setText(typed === "" ? text : `${text}\n${typed}`)
-    })
-
-  const recall = () =>
-    act(
-      Effect.gen(function* () {
-        const all = yield* options.recalled
-        const choices = all.map((text, at) => ({ value: String(at), label: text }))
-        const choice = yield* desk.choose({ title: "earlier prompts", choices })
-        if (choice !== undefined) input.editor.setText(all[Number(choice.value)] ?? "")
-      })
-    )
-
-  const editOutside = () => {
-    clear()
-    const edited = HostCommand.edit(input.editor.getExpandedText(), tty.without)
-    if (edited._tag === "Left") return note(edited.left, true)
-    input.editor.setText(edited.right)
-  }
-
-  const suspend = () => {
-    clear()
-    tty.without(() => process.kill(process.pid, "SIGTSTP"))
-  }
-
-  const toggleAgent = () => {
-    const now = state.view.agent ?? state.session?.agent ?? state.preferred.agent
-    act(Commands.switchAgent(desk, now === "plan" ? "build" : "plan"))
-  }
-
-  const unfold = () => {
-    const { lastCall } = state.view
-    if (lastCall !== undefined) keep((columns) => Draw.unfolded(lastCall, columns, theme))
-  }
-
-  const queue = () => {
-    s.delivery = "queue"
-    input.editor.handleInput("\r")
-    s.delivery = "steer"
-  }
-
-  const bindings: ReadonlyArray<readonly [key: Parameters<typeof matchesKey>[1], run: () => void]> = [
-    ["ctrl+c", onInterruptKey],
-    ["alt+enter", queue],
-    ["alt+up", takeBack],
-    ["ctrl+r", recall],
-    ["ctrl+g", editOutside],
-    ["ctrl+v", pastePicture],
-    ["ctrl+z", suspend],
-    ["ctrl+o", unfold],
-    ["ctrl+t", () => (s.shown = { ...s.shown, thinking: !s.shown.thinking })],
-    ["shift+tab", toggleAgent],
-    ["ctrl+l", () => (s.frame = { ...s.frame, columns: 0 })]
-  ]
-
-  /** Stops what runs; twice, with nothing running and no text, it goes back to an earlier prompt. */
-  const onEscape = () => {
-    const isIdle = !talk.stop(Date.now())
-    if (!isIdle || input.editor.getText() !== "" || state.session === undefined) return
-    const now = Date.now()
-    if (now - s.escapedAt < twice) void act(Commands.goBack(desk))
-    s.escapedAt = now
-  }
-
-  const onEditorKey = (key: string) => {
-    const { editor } = input
-    const bound = bindings.find(([name]) => matchesKey(key, name))
-    if (bound !== undefined) return bound[1]()
-    if (matchesKey(key, "escape") && !editor.isShowingAutocomplete()) return onEscape()
-    if (matchesKey(key, "ctrl+d") && editor.getText() === "") return void act(leave(undefined))
-    editor.handleInput(key)
-  }
-
-  input.editor.onSubmit = (text) => submit(text, s.delivery)
-  const answer = yield* FiberSet.makeRuntimePromise<Talk.Services>()
-  const completed = Commands.commands.map(({ about, name, values, words }) => ({
-    name,
-    about: words === undefined ? about : `${words}  ${about}`,
-    ...(values === undefined ? {} : { values: () => answer(Effect.orElseSucceed(values(desk), () => [])) })
-  }))
-  input.editor.setAutocompleteProvider(Input.completion(talk.directory, completed))
-
-  // ---- the beginning and the end
-
-  asks.watch(changed)
-  const signal = yield* Signal.first
-  yield* Effect.forkScoped(Effect.flatMap(signal, (name) => leave({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }[name])))
-  const drawer = yield* Effect.forkScoped(
-    Effect.catchAllCause(Effect.forever(drawing), (cause) => Deferred.failCause(done, cause))
-  )
-  const ticks = Effect.sync(() => {
-    const isRunning = state.view.activity !== undefined
-    // An activity may have changed the branch.
-    if (s.wasRunning && !isRunning) s.branch = branchOf(talk.directory())
-    s.wasRunning = isRunning
-    if (isRunning || dialogOf() !== undefined) changed()
-  })
-  yield* Effect.forkScoped(Effect.forever(Effect.delay(ticks, tick)))
-  yield* talk.listen
-  if (remote !== undefined) {
-    const working = () => (state.view.running.size > 0 ? state.session?.id : undefined)
-    yield* Effect.forkScoped(ServedAsks.watch({ server: remote, asks, working, send: (decided) => void act(decided) }))
-  }
-  const mcp = yield* Effect.serviceOption(Mcp)
-  if (Option.isSome(mcp)) {
-    const watch = Stream.runForEach(mcp.value.changes, (all) =>
-      Effect.sync(() => {
-        s.lost = all.filter(({ state }) => state === "failed").map(({ name }) => name)
-        changed()
-      })
-    )
-    yield* Effect.forkScoped(watch)
-  }
-  act(Effect.map(options.recalled, (all) => all.toReversed().forEach((text) => input.editor.addToHistory(text))))
-  if (options.left.text !== "") input.editor.setText(options.left.text)
-  keepDraft()
-  options.left.taken()
+/** Shows the session that was asked for, or how to begin. */
+const begin = Effect.fnUntraced(function* (
+  { changed, input, options, state, talk }: Screen,
+  keep: (lines: Lines) => void
+) {
+  talk.act(Effect.map(options.recalled, (all) => all.toReversed().forEach((text) => input.editor.addToHistory(text))))
   if (options.session !== undefined) yield* talk.show(options.session, options.preferred)
   else {
-    keep((columns) => Draw.welcome(options.offered, columns).map(theme.style.dim))
+    keep((columns) => Draw.welcome(options.offered, columns).map(state.theme.style.dim))
     talk.announce()
   }
   talk.measure()
   changed()
+})
+
+const opened = Effect.fn("Screen.run")(function* (options: Options) {
+  const done = yield* Deferred.make<void, CommandEnded>()
+  const [dirty, typing] = [yield* Queue.sliding<void>(1), yield* Queue.sliding<void>(1)]
+  const changed = () => void Queue.unsafeOffer(dirty, undefined)
+  const { keep, screen } = yield* make(options, changed, () => tty)
+  const { state, talk } = screen
+
+  let isLeaving = false
+  const leave = (code?: number) =>
+    Effect.suspend(() => {
+      if (isLeaving) return Effect.void
+      isLeaving = true
+      const end =
+        code === undefined ? Deferred.succeed(done, undefined) : Deferred.fail(done, new CommandEnded({ code }))
+      return talk.leave.pipe(Effect.zipRight(Effect.sync(options.asks.close)), Effect.zipRight(end), Effect.asVoid)
+    })
+  const editing = yield* Editing.make({
+    desk: deskOf(screen, keep, leave()),
+    talk,
+    input: screen.input,
+    recalled: options.recalled,
+    hint: {
+      get: () => state.hint,
+      set: (text) => void (state.hint = text)
+    },
+    outside: (run) => {
+      clear(screen)
+      return tty.without(run)
+    },
+    shows: picturesKeys(screen, keep),
+    end: leave(129)
+  })
+
+  const tty = yield* Tty.open((typed) => {
+    changed()
+    Queue.unsafeOffer(typing, undefined)
+    onTyped(screen, editing, typed)
+  })
+
+  options.asks.watch(changed)
+  const signal = yield* Signal.first
+  yield* Effect.forkScoped(Effect.flatMap(signal, (name) => leave({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }[name])))
+  const drawer = yield* Effect.forkScoped(
+    Effect.catchAllCause(drawing(screen, dirty, typing), (cause) => Deferred.failCause(done, cause))
+  )
+  yield* Effect.forkScoped(Effect.forever(Effect.delay(ticks(screen), tick)))
+  yield* talk.listen
+  yield* watch(screen)
+  editing.restore(options.left)
+  yield* begin(screen, keep)
   const close = Effect.sync(() => {
-    draw()
-    clear(state.session === undefined ? "" : `${talk.title()}: daybook -c goes on with it\r\n`)
+    draw(screen)
+    clear(screen, talk.state.session === undefined ? "" : `${talk.title()}: daybook -c goes on with it\r\n`)
   })
   // The drawer ends first: it would draw the rows again after they are removed.
   yield* Effect.ensuring(Deferred.await(done), Effect.zipRight(Fiber.interrupt(drawer), close))

@@ -108,7 +108,8 @@ const openRoot = (root: string) =>
       const real = await realpath(root)
       return { root: real, mode: (await stat(real)).mode & 0o7777 }
     },
-    catch: () => new RootUnusable({ root, details: "the folder does not exist; give the root of the export" })
+    catch: () =>
+      new RootUnusable({ root, details: "no files were written there yet; daybook files export writes them" })
   })
 
 type Verification = { readonly root: CheckedRoot; readonly store: SessionStore["Type"]; readonly uid: number }

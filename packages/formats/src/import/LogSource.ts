@@ -1,5 +1,4 @@
 /** Opens a log of any dialect as a conversation. Spec: FM-166, FM-167, FM-444, IM-48 in specs/formats.md. */
-import { basename, dirname } from "node:path"
 import { FileSystem } from "@effect/platform/FileSystem"
 import { Chunk, Effect, Either, Option, Predicate, Schema, Stream } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
@@ -105,7 +104,7 @@ const readers: Readonly<Record<Dialect, (path: string, ends: Ends) => Source>> =
   pi: entries,
   xcsh: entries,
   omp: entries,
-  thread: (path) => ThreadReader.read(basename(path) === "session.jsonl" ? dirname(path) : path),
+  thread: (path) => ThreadReader.read(path),
   "claude-code": (path, ends) => ClaudeReader.file(path, { ends }),
   codex: (path, ends) => CodexReader.file(path, { ends })
 }

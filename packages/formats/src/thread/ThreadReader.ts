@@ -1,9 +1,9 @@
 /**
- * Reads a thread's folder in the terms of all dialects, as a stream. The format stores neither the provider nor the model
+ * Reads a thread in the terms of all dialects, as a stream. The format stores neither the provider nor the model
  * of an answer: neutral values are filled in and reported. Reading never changes the folder. Spec: FM-118..FM-121 (TH-4,
  * TH-17).
  */
-import { basename, join } from "node:path"
+import { basename, dirname, extname, join } from "node:path"
 import { FileSystem } from "@effect/platform/FileSystem"
 import { Effect, Either, Option, Predicate, Stream } from "effect"
 import { describeIssues } from "@daybook/log/support/Issues"
@@ -121,13 +121,12 @@ const makeInterpreter = (model: string | undefined, createdAt: number) => {
 const problemAtStart = (kind: string, details: string): Problem => ({ _tag: "Problem", place: start, kind, details })
 
 /** The head of a thread, and what is wrong with its metadata. */
-const headOf = (folder: string, text: Option.Option<string>) => {
+const headOf = (name: string, text: Option.Option<string>) => {
   const decoded = Option.match(text, {
     onNone: () => Either.left("metadata.json is missing or cannot be read"),
     onSome: (text) => Either.mapLeft(decodeMetadata(text), (error) => describeIssues(error, "metadata.json"))
   })
   const metadata: ThreadMetadata | undefined = Either.getOrUndefined(decoded)
-  const name = basename(folder)
   const id = Option.getOrUndefined(Either.getRight(check(name)))
   const createdAt = metadata === undefined ? (id === undefined ? 0 : timeOf(id)) : Date.parse(metadata.createdAt)
   const head: Head = {
@@ -161,17 +160,28 @@ export const itemsOf =
       )
     })
 
-/** Reads the folder: problems of its metadata, the head, then items and problems in file order. */
+/** The files of a thread: a folder's, or a file of records that stands alone under a name of its own. */
+const filesOf = (path: string, isFolder: boolean) => {
+  const folder = isFolder ? path : dirname(path)
+  return isFolder || basename(path) === recordsFile
+    ? { name: basename(folder), records: join(folder, recordsFile), metadata: join(folder, metadataFile) }
+    : { name: basename(path, extname(path)), records: path, metadata: undefined }
+}
+
+/** Reads a thread's folder, or a file of records: problems of the metadata, the head, then items and problems in file order. */
 export const read = (
-  folder: string,
+  path: string,
   mode: JsonLines.Mode = "recover"
 ): Stream.Stream<Piece, LogFile.LogUnreadable, FileSystem> =>
   Stream.unwrap(
     Effect.gen(function* () {
       const files = yield* FileSystem
-      const text = yield* Effect.option(files.readFileString(join(folder, metadataFile)))
-      const { head, metadata, problems } = headOf(folder, text)
-      const items = LogFile.bytes(join(folder, recordsFile)).pipe(itemsOf(metadata?.model, head.createdAt, mode))
+      const info = yield* Effect.option(files.stat(path))
+      const isFolder = Option.exists(info, ({ type }) => type === "Directory")
+      const { metadata: beside, name, records } = filesOf(path, isFolder)
+      const text = beside === undefined ? Option.none() : yield* Effect.option(files.readFileString(beside))
+      const { head, metadata, problems } = headOf(name, text)
+      const items = LogFile.bytes(records).pipe(itemsOf(metadata?.model, head.createdAt, mode))
       return Stream.concat(Stream.make<Array<Piece>>(...problems, synthetic, head), items)
     })
   )

@@ -53,6 +53,18 @@ export class EventRefused extends Schema.TaggedError<EventRefused>("@daybook/log
   }
 }
 
+/** The reasons of an unavailable database, in words. */
+const reasons = {
+  busy: "it is busy",
+  "read-only": "it is read-only",
+  "disk-full": "the disk is full",
+  corrupt: "it is damaged",
+  io: "the disk could not be read or written",
+  closed: "it is closed",
+  away: "it does not answer",
+  unknown: "the reason is unknown"
+} as const
+
 /**
  * The database is unavailable: busy for too long, read-only, full, corrupt, closed, or away: it does not answer. `reason`
  * says which. Or this kind of database does not support the operation.
@@ -66,7 +78,7 @@ export class LogUnavailable extends Schema.TaggedError<LogUnavailable>("@daybook
   }
 ) {
   override get message() {
-    return `the database could not ${this.operation}: ${this.reason}`
+    return `the database could not ${this.operation}: ${reasons[this.reason]}`
   }
 }
 

@@ -44,15 +44,23 @@ const pagesAtOnce = 256
 /** Bounds the load on the disk, so that commits of other processes stay fast. */
 const bytesPerSecond = 128 * 1024 * 1024
 
+/** What is not there: the file itself, or the folder that holds it. */
+const absence = (path: string, cause: object): string =>
+  Predicate.hasProperty(cause, "path") && typeof cause.path === "string" && cause.path !== path
+    ? `${cause.path} does not exist`
+    : "there is no such file"
+
 /** Turns a failure of the driver or the file system into `BackupFailed`. */
 export const attempt = <A>(path: string, work: (signal: AbortSignal) => Promise<A> | A) =>
   Effect.tryPromise({
     try: async (signal) => work(signal),
     catch: (cause) => {
       if (cause instanceof BackupFailed) return cause
-      const missing = Predicate.hasProperty(cause, "code") && cause.code === "ENOENT"
+      if (Predicate.hasProperty(cause, "code") && cause.code === "ENOENT") {
+        return new BackupFailed({ path, reason: "not-found", details: absence(path, cause) })
+      }
       const details = fullDisk(path, cause) ?? (cause instanceof Error ? cause.message : String(cause))
-      return new BackupFailed({ path, reason: missing ? "not-found" : "failed", details })
+      return new BackupFailed({ path, reason: "failed", details })
     }
   })
 

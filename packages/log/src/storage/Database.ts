@@ -2,9 +2,9 @@
  * Opens the database: pragmas, version check, migrations, and the second connection for reads.
  * Other modules see only `SqlClient` (writes) and `ReadSql` (reads). Spec: ST-2..ST-8 in specs/storage.md.
  */
-import { constants } from "node:fs"
+import { constants, statSync } from "node:fs"
 import { access, realpath, stat } from "node:fs/promises"
-import { dirname } from "node:path"
+import { dirname, join } from "node:path"
 import * as Reactivity from "@effect/experimental/Reactivity"
 import * as Migrator from "@effect/sql/Migrator"
 import * as SqlClient from "@effect/sql/SqlClient"
@@ -111,6 +111,10 @@ const refuse = (filename: string, failure: unknown): DatabaseError => {
   const reason = reasonOf(cause)
   const full = fullDisk(filename, cause)
   if (full !== undefined) return new DatabaseError({ filename, reason: "disk-full", details: full })
+  if (reason === "read-only" && statSync(filename, { throwIfNoEntry: false })?.isDirectory()) {
+    const details = `it is a folder, and the database is a file: name one, such as ${join(filename, "daybook.sqlite")}`
+    return new DatabaseError({ filename, reason: "cannot-open", details })
+  }
   const said = cause instanceof SqlError.SqlError ? cause.cause : cause
   const detail = said instanceof Error ? said.message : ""
   return reason === "unknown"

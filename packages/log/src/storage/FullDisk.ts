@@ -16,6 +16,16 @@ const bytesFree = (folder: string): number | undefined => {
   }
 }
 
+const fullText = (folder: string, free: number | undefined): string =>
+  `the disk of ${folder} is full${free === undefined ? "" : ` (${free} B free)`}`
+
+/** The disk of a database that has no room for a write; undefined if it has. */
+export const withoutRoom = (filename: string): string | undefined => {
+  const folder = dirname(filename)
+  const free = bytesFree(folder)
+  return free !== undefined && free < littleRoom ? fullText(folder, free) : undefined
+}
+
 /** The sentence, if the failure of a file comes from a full disk. */
 export const fullDisk = (filename: string, cause: unknown): string | undefined => {
   const folder = dirname(filename)
@@ -27,7 +37,7 @@ export const fullDisk = (filename: string, cause: unknown): string | undefined =
     (reason === "io" && free !== undefined && free < littleRoom)
   // SQLite keeps an index of the log beside the database, for readers too.
   return isFull
-    ? `the disk of ${folder} is full${free === undefined ? "" : ` (${free} B free)`}: free some space and run this again; ` +
+    ? `${fullText(folder, free)}: free some space and run this again; ` +
         "to read the database meanwhile, copy it with its -wal file to another disk and set DAYBOOK_DB to the copy"
     : undefined
 }

@@ -24,7 +24,8 @@ const Entry = ({ isRefused, onToken }: { readonly isRefused: boolean; readonly o
         <p>
           {isRefused
             ? "The server did not accept the token of this tab."
-            : "Open the address that the server printed when it started, or give its token here."}
+            : "This page needs a token. At a terminal, daybook serve prints an address that has one."}{" "}
+          <code>daybook token --scope admin</code> prints one on the server's machine.
         </p>
         <label>
           Token
