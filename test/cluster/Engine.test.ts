@@ -1,12 +1,12 @@
 /** What the nodes change of the engine: its clock, and how shards are released. */
 import { assert, it } from "@effect/vitest"
 import { RunnerAddress, ShardId } from "@effect/cluster"
-import { Deferred, Effect, Fiber, TestClock } from "effect"
+import { Deferred, Effect, Fiber, Queue, Stream, TestClock } from "effect"
 import * as Engine from "../../packages/cluster/src/Engine.ts"
 
-it.effect("CU-28: the engine looks for free shards again at once, and its other timings stay", () =>
+it.scoped("CU-28: the engine looks for free shards again at once, and its other timings stay", () =>
   Effect.gen(function* () {
-    const clock = Engine.eager(yield* Effect.clock)
+    const clock = yield* Engine.eager(yield* Effect.clock, Stream.never)
     // Sleeps on the engine's clock, whose time is the test's.
     const sleeping = (millis: number) => Effect.fork(Effect.withClock(Effect.sleep(millis), clock))
     const [pause, other] = [yield* sleeping(1_000), yield* sleeping(2_000)]
@@ -17,6 +17,28 @@ it.effect("CU-28: the engine looks for free shards again at once, and its other 
     yield* TestClock.adjust("1 millis")
     assert.isNotNull(other.unsafePoll())
   })
+)
+
+it.scoped(
+  "CU-39: what a node tells ends the engine's sleep between two looks, and for a second looks follow at once",
+  () =>
+    Effect.gen(function* () {
+      const told = yield* Queue.unbounded<void>()
+      const clock = yield* Engine.eager(yield* Effect.clock, Stream.fromQueue(told))
+      const slept = (millis: number) => Effect.withClock(Effect.sleep(millis), clock)
+      const first = yield* Effect.fork(slept(250))
+      yield* TestClock.adjust("249 millis")
+      assert.isNull(first.unsafePoll())
+      yield* Queue.offer(told, undefined)
+      yield* Fiber.join(first)
+      const second = yield* Effect.fork(slept(250))
+      yield* TestClock.adjust("50 millis")
+      assert.isNotNull(second.unsafePoll())
+      yield* TestClock.adjust("950 millis")
+      const third = yield* Effect.fork(slept(250))
+      yield* TestClock.adjust("249 millis")
+      assert.isNull(third.unsafePoll())
+    })
 )
 
 it.effect("CU-28: shards that are released together are released in one statement, and others in the next", () =>

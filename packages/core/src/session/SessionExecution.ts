@@ -18,10 +18,11 @@ import {
   LayerMap,
   Metric,
   Option,
-  Schedule,
   Schema,
-  type Scope
+  type Scope,
+  Stream
 } from "effect"
+import { Moves } from "@daybook/log/coordination/Moves"
 import { type Ownership, type SessionBusy, SessionOwner } from "@daybook/log/coordination/SessionOwner"
 import type { ActivityID, SessionID } from "@daybook/log/domain/Identifiers"
 import { unfinished } from "@daybook/log/domain/Imported"
@@ -366,6 +367,7 @@ const make = Effect.fnUntraced(function* <R>(
 > {
   const store = yield* SessionStore
   const owners = yield* SessionOwner
+  const moves = yield* Moves
   const locations = yield* makeLocations(location)
   const runnerAt: RunnerAt = (at) =>
     Effect.map(locations.runtime(Data.struct(at)), ({ context }) => Context.get(context, SessionRunner))
@@ -420,13 +422,18 @@ const make = Effect.fnUntraced(function* <R>(
       ),
     leave: departure.leave,
     left: departure.left,
-    takeUp: (goOn) =>
-      Effect.suspend(() => (departure.isLeaving() ? Effect.succeed([]) : owners.handedOver)).pipe(
+    takeUp: (goOn) => {
+      const look = Effect.suspend(() => (departure.isLeaving() ? Effect.succeed([]) : owners.handedOver)).pipe(
         Effect.flatMap(Effect.forEach(goOn, { discard: true })),
-        Effect.catchAll((error) => Effect.logWarning("sessions that were handed over could not be found", error)),
-        Effect.repeat(Schedule.spaced(lookForHandedOver)),
+        Effect.catchAll((error) => Effect.logWarning("sessions that were handed over could not be found", error))
+      )
+      // What is told during a look is looked for after it.
+      return Stream.merge(Stream.tick(lookForHandedOver), moves.told).pipe(
+        Stream.buffer({ capacity: 1, strategy: "sliding" }),
+        Stream.runForEach(() => look),
         Effect.zipRight(Effect.never)
-      ),
+      )
+    },
     ...resting,
     settled: coordinator.settled,
     lastFailure: waiters.lastFailure,
