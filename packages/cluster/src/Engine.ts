@@ -105,7 +105,9 @@ const moving = 1_000_000_000n
 /**
  * The engine's clock, which shortens sleeps that sessions would wait for. After each look for free shards the engine sleeps a
  * second, which no setting changes; shards that become free meanwhile would have no holder for so long. What the nodes tell
- * ends the sleep between two looks, and for a second the next looks follow at once (CU-39).
+ * ends the sleep between two looks, and for a second the next looks follow at once (CU-39). A node whose event loop was held
+ * up reads what came meanwhile before a wait counts as too long: otherwise it would give up shards whose renewal was
+ * answered.
  */
 export const eager = Effect.fnUntraced(function* (clock: Clock.Clock, told: Stream.Stream<void>) {
   let lately: bigint | undefined
@@ -121,7 +123,7 @@ export const eager = Effect.fnUntraced(function* (clock: Clock.Clock, told: Stre
       ? clock.sleep(short)
       : Duration.equals(duration, look)
         ? untilLook
-        : clock.sleep(duration)
+        : Effect.zipRight(clock.sleep(duration), EventLoop.turn)
   return new Proxy(clock, {
     get: (target, property) => (property === "sleep" ? sleep : Reflect.get(target, property))
   })
