@@ -1,5 +1,5 @@
 /**
- * The faults of test/cluster/Faults.process.world.test.ts, many times, two at once. DAYBOOK_SEED chooses; DAYBOOK_RUNS says how
+ * The faults of test/cluster/Faults.process.world.test.ts, many times, three at once. DAYBOOK_SEED chooses; DAYBOOK_RUNS says how
  * many faults of each kind, as `20` or `kill=50,end=10`.
  */
 import { assert, beforeAll, it } from "@effect/vitest"
@@ -24,7 +24,7 @@ describe.skipIf(lacks("postgres") || lacks("faketime"))("nodes under many faults
       Effect.gen(function* () {
         const seed = Number(process.env["DAYBOOK_SEED"] ?? (yield* Random.nextIntBetween(0, 2 ** 31)))
         const faults = faultsIn(process.env["DAYBOOK_RUNS"] ?? "20")
-        assert.deepStrictEqual(yield* survives({ seed, nodes: 4, clients: 6, faults, atOnce: 2 }), [])
+        assert.deepStrictEqual(yield* survives({ seed, nodes: 5, clients: 6, faults, atOnce: 3 }), [])
       })
   )
 })

@@ -199,8 +199,7 @@ export const onceTakenUp =
 const forgotten = "1 second"
 
 /**
- * The nodes in PostgreSQL. A node takes shards only once it takes up work: meanwhile sessions would wait for it. It gives
- * up its locks before the others see that it left, so that they take them at once. Others know an address by its first
+ * The nodes in PostgreSQL. A node takes shards only once it takes up work: meanwhile sessions would wait for it. Others know an address by its first
  * workspaces: one that comes back with other ones is forgotten first.
  */
 const runnerStorage = (
@@ -240,7 +239,9 @@ const runnerStorage = (
         register: (runner, healthy) => telling(onceTakenUp(takesUp)(storage.register(runner, healthy))),
         release: (_, shard) => Effect.tap(release(shard), () => Effect.sync(() => locks.forget(shard))),
         releaseAll,
-        unregister: (node) => telling(Effect.zipRight(Effect.ignore(releaseAll(node)), storage.unregister(node)))
+        // At once: who sees only that it left looks for its shards again.
+        unregister: (node) =>
+          telling(Effect.zipLeft(storage.unregister(node), Effect.ignore(releaseAll(node)), { concurrent: true }))
       })
     })
   ).pipe(Layer.provide(Layer.retry(SqlRunnerStorage.layer, together)))

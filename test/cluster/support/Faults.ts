@@ -75,6 +75,8 @@ interface Kill {
 /** Does each fault to a node that no other fault has; a crash and a rolling restart concern all. */
 const makeFaults = (nodes: ReadonlyArray<FaultNode>, postgresFolder: string, roll: Dice) => {
   const kills: Array<Kill> = []
+  const begun: Record<Kind, number> = { kill: 0, frozen: 0, end: 0, crash: 0, cut: 0, held: 0, stepped: 0 }
+  const count = (kind: Kind) => Effect.sync(() => void (begun[kind] += 1))
   const taken = new Set<number>()
   const between = (from: number, to: number) => from + roll() * (to - from)
   const onOne = (does: (node: FaultNode) => Effect.Effect<void>): Effect.Effect<void> =>
@@ -120,7 +122,7 @@ const makeFaults = (nodes: ReadonlyArray<FaultNode>, postgresFolder: string, rol
           : Effect.suspend(() => {
               taken.add(node.index)
               return Effect.ensuring(
-                Effect.zipRight(node.end("SIGTERM", 100), node.up),
+                Effect.all([count("end"), node.end("SIGTERM", 100), node.up], { discard: true }),
                 Effect.sync(() => taken.delete(node.index))
               )
             }),
@@ -149,7 +151,9 @@ const makeFaults = (nodes: ReadonlyArray<FaultNode>, postgresFolder: string, rol
       )
     )
   }
-  return { faults, kills }
+  /** Each node that ends with SIGTERM counts. */
+  const fault = (kind: Kind) => (kind === "end" ? faults.end : Effect.zipRight(count(kind), faults[kind]))
+  return { begun, fault, kills }
 }
 
 const quantile = (sorted: ReadonlyArray<number>, part: number): number =>
@@ -222,10 +226,10 @@ export const survives = (plan: Plan) =>
     const working = yield* Effect.fork(
       Effect.forEach(clients, ({ work }) => work(isDone), { concurrency: "unbounded", discard: true })
     )
-    const { faults, kills } = makeFaults(nodes, database.folder, roll)
+    const { begun, fault, kills } = makeFaults(nodes, database.folder, roll)
     yield* Effect.forEach(
       orderOf(plan, roll),
-      (kind) => Effect.zipRight(Effect.sleep(300 + roll() * 1_500), faults[kind]),
+      (kind) => Effect.zipRight(Effect.sleep(100 + roll() * 1_000), fault(kind)),
       { concurrency: plan.atOnce ?? 1, discard: true }
     )
     isOver = true
@@ -244,7 +248,7 @@ export const survives = (plan: Plan) =>
     ]
     const figures = {
       seconds: Math.round((Date.now() - began) / 1000),
-      faults: plan.faults,
+      faults: begun,
       requests: model.asked.length,
       ...checked,
       problems: problems.length,
