@@ -1,8 +1,9 @@
 /** Measures the log on PostgreSQL against bare `pg` on the same server: appends, replay, and a tail on another node. */
 import { chmodSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
-import { Context, Effect, Layer, Queue, Stream } from "effect"
+import { Context, Duration, Effect, Layer, Queue, Stream } from "effect"
 import * as Pg from "pg"
+import * as Daybook from "../packages/embedded/src/Daybook.ts"
 import * as Identifiers from "../packages/log/src/domain/Identifiers.ts"
 import { SessionID } from "../packages/log/src/domain/Identifiers.ts"
 import type { SessionEvent } from "../packages/log/src/events/SessionEvents.ts"
@@ -12,6 +13,8 @@ import { start } from "../test/support/PostgresServer.ts"
 import { publish } from "./Append.ts"
 import { median, perSecond, quantile } from "./Figures.ts"
 import { tail } from "./Replay.ts"
+import { freshFile } from "./Stores.ts"
+import { model, sessionID, turn } from "./Turn.ts"
 import * as Workload from "./Workload.ts"
 
 /** How much of each is measured in a round. */
@@ -24,6 +27,8 @@ export interface Amounts {
   readonly events: number
   /** Commits that a tail on another node waits for. */
   readonly wakes: number
+  /** Turns over each; the first third warms up. */
+  readonly turns: number
 }
 
 const page = 512
@@ -109,6 +114,25 @@ const wakes = (writer: EventLog["Type"], reader: EventLog["Type"], sessionID: Se
     return latencies
   })
 
+/** Milliseconds of warm turns with an instant model, over a file and over the database, one after the other. */
+const turns = (directory: string, url: string, count: number) =>
+  Effect.gen(function* () {
+    const runtime = (options: Daybook.Options | Daybook.DatabaseOptions) =>
+      Effect.gen(function* () {
+        const services = yield* Layer.build(Daybook.layer(options).pipe(Layer.provide(model)))
+        yield* Effect.provide(
+          Effect.flatMap(EventLog, (log) => log.append(sessionID, [Workload.createdAt(directory)])),
+          services
+        )
+        return Effect.map(Effect.timed(Effect.provide(turn, services)), ([took]) => Duration.toMillis(took))
+      })
+    const file = yield* runtime({ filename: freshFile(directory) })
+    const database = yield* runtime({ database: Postgres.config({ url, schema: "turns" }) })
+    const pairs: Pairs = []
+    for (let done = 0; done < count; done++) pairs.push([yield* file, yield* database])
+    return pairs.slice(Math.floor(count / 3))
+  })
+
 export interface Result {
   readonly raw64: number
   readonly ours64: number
@@ -119,6 +143,9 @@ export interface Result {
   readonly rawReplay: number
   readonly replay: number
   readonly replayRatio: number
+  readonly fileTurn: number
+  readonly turn: number
+  readonly turnRatio: number
   readonly wakeP50: number
   readonly wakeP99: number
 }
@@ -146,8 +173,8 @@ export const measure = (directory: string, amounts: Amounts, rounds: number): Pr
     )
     const node = Layer.build(Layer.merge(Layer.fresh(Postgres.layer({ url })), Identifiers.layer))
     const [one, other] = [yield* node, yield* node]
-    const sessionID = SessionID.make("ses_long")
-    yield* Effect.provide(fill(sessionID, amounts.events), one)
+    const long = SessionID.make("ses_long")
+    yield* Effect.provide(fill(long, amounts.events), one)
     const [together, singles, replays]: [Pairs, Pairs, Pairs] = [[], [], []]
     for (let round = 0; round < rounds; round++) {
       const raw = yield* Effect.promise(() => insert(client, publishers, amounts.together))
@@ -157,10 +184,10 @@ export const measure = (directory: string, amounts: Amounts, rounds: number): Pr
       const alone = yield* Effect.provide(publish(1, amounts.alone), one)
       singles.push([median(rawAlone.latencies), median(alone.latencies)])
       let started = performance.now()
-      const count = yield* Effect.promise(() => replay(client, "daybook", sessionID))
+      const count = yield* Effect.promise(() => replay(client, "daybook", long))
       const rawRate = perSecond(count, started)
       started = performance.now()
-      yield* Effect.provide(tail(sessionID, amounts.events), one)
+      yield* Effect.provide(tail(long, amounts.events), one)
       replays.push([rawRate, perSecond(amounts.events, started)])
     }
     const waits = yield* wakes(
@@ -169,6 +196,7 @@ export const measure = (directory: string, amounts: Amounts, rounds: number): Pr
       SessionID.make("ses_woken"),
       amounts.wakes
     )
+    const turned = yield* turns(directory, url, amounts.turns)
     const all = (pairs: Pairs, of: (pair: Pairs[number]) => number) => median(pairs.map(of))
     return {
       raw64: all(together, ([raw]) => raw),
@@ -180,6 +208,9 @@ export const measure = (directory: string, amounts: Amounts, rounds: number): Pr
       rawReplay: all(replays, ([raw]) => raw),
       replay: all(replays, ([, ours]) => ours),
       replayRatio: all(replays, ([raw, ours]) => ours / raw),
+      fileTurn: all(turned, ([file]) => file),
+      turn: all(turned, ([, ours]) => ours),
+      turnRatio: all(turned, ([file, ours]) => ours / file),
       wakeP50: median(waits),
       wakeP99: quantile(waits, 0.99)
     }

@@ -52,7 +52,13 @@ export const postgres = async ({ directory, quick, rounds }: Options): Promise<R
   // A machine without a server has no figures.
   if (postgresPrograms() === undefined) return []
   const share = quick ? 4 : 1
-  const amounts = { together: 12_800 / share, alone: 2_000 / share, events: 40_000 / share, wakes: 400 / share }
+  const amounts = {
+    together: 12_800 / share,
+    alone: 2_000 / share,
+    events: 40_000 / share,
+    wakes: 400 / share,
+    turns: 240 / share
+  }
   const found = await Postgres.measure(directory, amounts, rounds)
   return [
     { name: "PostgreSQL: raw unnest insert of 64 rows a transaction", value: found.raw64, unit: "per second" },
@@ -64,6 +70,9 @@ export const postgres = async ({ directory, quick, rounds }: Options): Promise<R
     { name: "PostgreSQL: raw replay, paged SELECT + JSON.parse", value: found.rawReplay, unit: "per second" },
     { name: "PostgreSQL: replay, tail", value: found.replay, unit: "per second" },
     { name: "PostgreSQL: the same, against raw", value: found.replayRatio, unit: "x", bar: atLeast(0.7) },
+    { name: "warm turn, a file", value: found.fileTurn, unit: "ms" },
+    { name: "PostgreSQL: warm turn", value: found.turn, unit: "ms" },
+    { name: "PostgreSQL: the same, against a file", value: found.turnRatio, unit: "x", bar: atMost(2) },
     { name: "PostgreSQL: a tail on another node, p50 after the commit", value: found.wakeP50, unit: "ms" },
     { name: "PostgreSQL: the same, p99", value: found.wakeP99, unit: "ms", bar: atMost(20) }
   ]

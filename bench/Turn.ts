@@ -23,7 +23,7 @@ import { freshFile, ours, removeFile } from "./Stores.ts"
 import * as TurnCalls from "./TurnCalls.ts"
 import * as Workload from "./Workload.ts"
 
-const sessionID = SessionID.make("ses_turn")
+export const sessionID = SessionID.make("ses_turn")
 /** Turns after the last checkpoint, in both stores. */
 const shownTurns = 20
 /** Turns between the checkpoints before. */
@@ -150,7 +150,7 @@ const countStatements = (): void => {
 }
 
 /** A prompt and its turn. */
-const turn = Effect.gen(function* () {
+export const turn = Effect.gen(function* () {
   const sessions = yield* Sessions
   yield* sessions.prompt({ sessionID, prompt: { text: "And the last one?" }, resume: false })
   yield* sessions.resume(sessionID)

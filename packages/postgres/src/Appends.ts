@@ -102,15 +102,13 @@ const rollBack = async ({ line }: Target): Promise<void> => {
 
 const sessionsOf = (requests: Requests) => Arr.dedupe(requests.map(({ sessionID }) => sessionID))
 
-const opening = (sessionIDs: ReadonlyArray<string>): ReadonlyArray<Sent> => [
-  { text: "BEGIN" },
-  Events.lock,
-  Events.selectHeads(sessionIDs)
-]
-
 /** Begins a transaction: from now on no other node appends. */
 const begin = async ({ line, memory }: Target, requests: Requests): Promise<Transaction> => {
-  const [, numbers, heads] = await line.begin(opening(sessionsOf(requests)))
+  const [, numbers, heads] = await line.begin([
+    { text: "BEGIN" },
+    Events.lock,
+    Events.selectHeads(sessionsOf(requests))
+  ])
   const state = { numbers: Events.numbersOf(numbers), heads: Events.headsOf(heads) }
   memory.read(state.numbers)
   return { state, sessions: new Set() }
@@ -169,41 +167,14 @@ const hooksOf = (requests: Requests, answers: ReadonlyArray<Result>) =>
     return [{ sent, check }]
   })
 
-/** A statement, and what checks its answer: it throws what refuses a request. */
-interface Checked {
-  readonly sent: Sent
-  readonly check?: (answer: Answer) => void
-}
-
-/** The statements that write placed events and their rows, and ask the hooks. Without events there are none. */
-const writesOf = (
-  { types }: Target,
-  before: Numbers,
-  requests: Requests,
-  { answers, events, heads, moved, numbers, rows }: Placed
-): ReadonlyArray<Checked> => {
-  if (!Arr.isNonEmptyReadonlyArray(events)) return []
-  const [{ sessionID }] = events
-  const projections = writes(LogAppends.changesOf(events), keysOf(heads)).map(({ refusalOf, ...sent }) => ({
-    sent,
-    check: (answer: Answer) => {
-      const refusal = refusalOf(answer)
-      if (refusal !== undefined) throw LogAppends.refused(sessionID, refusal)
-    }
-  }))
-  const insert = Events.insert(types, { before, numbers, heads: [...moved.values()], rows })
-  const inserted = ({ changed }: Answer) => {
-    if (changed !== rows.length) throw new Error("the last position is not the one that was read or supposed")
-  }
-  return [{ sent: insert, check: inserted }, ...projections, ...hooksOf(requests, answers)]
-}
-
-const checkAll = (all: ReadonlyArray<Checked>, answers: ReadonlyArray<Answer>): void => {
-  for (const [index, { check }] of all.entries()) {
-    const answer = answers[index]
-    if (answer !== undefined) check?.(answer)
-  }
-}
+/** The statements that write placed events and their rows; each fails if it finds other rows than the events suppose. */
+const writesOf = ({ types }: Target, before: Numbers, { events, heads, moved, numbers, rows }: Placed) =>
+  Arr.isNonEmptyReadonlyArray(events)
+    ? [
+        Events.insert(types, { before, numbers, heads: [...moved.values()], rows }),
+        ...writes(LogAppends.changesOf(events), keysOf(heads))
+      ]
+    : []
 
 /** Runs the projectors in order, on the connection of the transaction. Throws what the first failure says. */
 const runProjectors = async ({ line, projectors, sql }: Target, events: ReadonlyArray<SessionEvent>): Promise<void> => {
@@ -213,31 +184,26 @@ const runProjectors = async ({ line, projectors, sql }: Target, events: Readonly
   }
 }
 
-/** Checks the answers of the statements that wrote placed events, and runs the projectors. */
-const complete = async (
-  target: Target,
-  transaction: Transaction,
-  { events, heads, numbers }: Placed,
-  all: ReadonlyArray<Checked>,
-  answers: ReadonlyArray<Answer>
-): Promise<void> => {
-  checkAll(all, answers)
-  await runProjectors(target, events)
-  transaction.state = { numbers, heads }
-  for (const { sessionID } of events) transaction.sessions.add(sessionID)
-}
-
 /**
  * Writes all requests, in order, checks hooks, then runs projectors. A request with a stale `expectedSeq` or a stale owner
  * gets its error and writes nothing. Throws what refuses any of the others, and what fails.
  */
 const writeAll = async (target: Target, transaction: Transaction, requests: Requests) => {
   const placed = place(target, transaction.state, requests)
-  await target.types.learn(target.line, placed.rows)
-  const all = writesOf(target, transaction.state.numbers, requests, placed)
-  if (all.length === 0) return placed.answers
-  await complete(target, transaction, placed, all, await target.line.send(all.map(({ sent }) => sent)))
-  return placed.answers
+  const { answers, events, heads, numbers, rows } = placed
+  await target.types.learn(target.line, rows)
+  const written = writesOf(target, transaction.state.numbers, placed)
+  if (written.length === 0) return answers
+  const hooks = hooksOf(requests, answers)
+  const answered = await target.line.send([...written, ...hooks.map(({ sent }) => sent)])
+  for (const [index, { check }] of hooks.entries()) {
+    const answer = answered[written.length + index]
+    if (answer !== undefined) check(answer)
+  }
+  await runProjectors(target, events)
+  transaction.state = { numbers, heads }
+  for (const { sessionID } of events) transaction.sessions.add(sessionID)
+  return answers
 }
 
 /** Runs work in a savepoint. What it throws undoes only its own writes. */
@@ -303,16 +269,17 @@ class Doubt {
   }
 }
 
-/** Commits what the transaction wrote, and tells the other nodes. */
-const finish = async (target: Target, transaction: Transaction, results: ReadonlyArray<Result>): Promise<void> => {
-  const { line, nextNumber, notice, writer } = target
-  const number = nextNumber()
+/** The statements that commit, under a number of the writer, and tell the other nodes. */
+const closing = ({ notice, writer }: Target, number: number, { state, sessions }: Transaction): ReadonlyArray<Sent> => [
+  Events.mark(writer, number),
+  notice(state.numbers.position, [...sessions]),
+  { text: "COMMIT" }
+]
+
+/** Sends statements that commit. Throws `Doubt` if nobody knows whether they did. */
+const commitWith = async (number: number, results: ReadonlyArray<Result>, send: () => Promise<unknown>) => {
   try {
-    await line.send([
-      Events.mark(writer, number),
-      notice(transaction.state.numbers.position, [...transaction.sessions]),
-      { text: "COMMIT" }
-    ])
+    await send()
   } catch (thrown) {
     throw thrown instanceof SqlError.SqlError && isAway(thrown) ? new Doubt(number, results, thrown) : thrown
   }
@@ -321,19 +288,20 @@ const finish = async (target: Target, transaction: Transaction, results: Readonl
 /** Opens a transaction, works in it, and commits it. What fails is undone, but for a commit in doubt. */
 const transact = async (
   target: Target,
-  open: () => Promise<Transaction>,
+  requests: Requests,
   work: (transaction: Transaction) => Promise<ReadonlyArray<Result>>
 ): Promise<ReadonlyArray<Result>> => {
   target.types.begin()
   try {
-    const transaction = await open()
+    const transaction = await begin(target, requests)
     const results = await work(transaction)
     // Every request was refused, or contradicted its head.
     if (!results.some(Exit.isSuccess)) {
       await rollBack(target)
       return results
     }
-    await finish(target, transaction, results)
+    const number = target.nextNumber()
+    await commitWith(number, results, () => target.line.send(closing(target, number, transaction)))
     target.types.keep()
     target.memory.keep(transaction.state)
     return results
@@ -344,54 +312,54 @@ const transact = async (
   }
 }
 
-/** Writes requests to supposed heads while it begins, and throws if the heads are others. */
-const beginAhead = async (target: Target, { heads, numbers }: State, requests: Requests, placed: Placed) => {
-  const all = writesOf(target, numbers, requests, placed)
-  const [, , foundHeads, ...answers] = await target.line.begin([
-    ...opening([...heads.keys()]),
-    ...all.map(({ sent }) => sent)
-  ])
-  const found = Events.headsOf(foundHeads)
-  const isSame = [...heads].every(([id, head]) => Events.isSame(found.get(id), head))
-  if (!isSame) throw new Error("the heads are not as supposed")
-  const transaction: Transaction = { state: { numbers, heads }, sessions: new Set() }
-  await complete(target, transaction, placed, all, answers)
-  return transaction
-}
-
 /**
- * Commits the requests to the heads that this node remembers, in two round trips instead of three. Returns undefined, with
+ * Commits the requests to the heads that this node remembers, in one round trip instead of three. Returns undefined, with
  * nothing written, if a head is not as remembered or a request is refused: a transaction that reads first then decides.
+ * Hooks and projectors need such a transaction.
  */
 const commitAhead = async (target: Target, requests: Requests): Promise<ReadonlyArray<Result> | undefined> => {
-  const state = target.memory.suppose(sessionsOf(requests))
-  if (state === undefined) return undefined
-  const placed = place(target, state, requests)
-  if (!placed.answers.every(Exit.isSuccess) || !target.types.know(placed.rows)) return undefined
+  const { line, memory, nextNumber, projectors, types } = target
+  if (projectors.length > 0 || requests.some(({ commit }) => commit !== undefined)) return
+  const supposed = line.isConnected() ? memory.suppose(sessionsOf(requests)) : undefined
+  if (supposed === undefined) return
+  const { numbers } = supposed
+  const placed = place(target, supposed, requests)
+  const { answers, heads } = placed
+  if (!answers.every(Exit.isSuccess) || !types.know(placed.rows)) return
+  const state = { numbers: placed.numbers, heads }
+  const number = nextNumber()
   try {
-    const begun = () => beginAhead(target, state, requests, placed)
-    return await transact(target, begun, async () => placed.answers)
+    const statements = [
+      { text: "BEGIN" },
+      Events.lockAt(numbers),
+      Events.lockHeads([...supposed.heads.values()]),
+      ...writesOf(target, numbers, placed),
+      ...closing(target, number, { state, sessions: new Set(sessionsOf(requests)) })
+    ]
+    await commitWith(number, answers, () => line.begin(statements))
+    memory.keep(state)
+    return answers
   } catch (thrown) {
-    if (thrown instanceof Doubt || isPassing(thrown)) throw thrown
+    memory.forget()
+    if (thrown instanceof Doubt) throw thrown
     return undefined
   }
 }
 
 /** Commits the requests in one transaction; after a refusal in a second one, by halves. Throws if the database fails. */
 const commitNow = async (target: Target, suspects: Suspects, requests: Requests): Promise<ReadonlyArray<Result>> => {
-  const begun = () => begin(target, requests)
   const isSuspected = requests.some(({ sessionID }) => suspects.has(sessionID))
   if (isSuspected && requests.length > 1) {
-    return await transact(target, begun, (transaction) => writeSplit(target, transaction, requests, suspects))
+    return await transact(target, requests, (transaction) => writeSplit(target, transaction, requests, suspects))
   }
   const ahead = isSuspected ? undefined : await commitAhead(target, requests)
   if (ahead !== undefined) return ahead
   try {
-    return await transact(target, begun, (transaction) => writeAll(target, transaction, requests))
+    return await transact(target, requests, (transaction) => writeAll(target, transaction, requests))
   } catch (thrown) {
     if (thrown instanceof Doubt || !LogAppends.isRefusal(thrown)) throw thrown
     if (requests.length === 1) return [LogAppends.failureOf(requests[0].sessionID, thrown)]
-    return await transact(target, begun, (transaction) => writeHalves(target, transaction, requests))
+    return await transact(target, requests, (transaction) => writeHalves(target, transaction, requests))
   }
 }
 

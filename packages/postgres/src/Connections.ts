@@ -43,14 +43,31 @@ const idleMillis = 10_000
 
 const connectMillis = 5_000
 
+/** No statement is worth a compilation. */
+const each = ["jit=off"]
+
+/**
+ * The settings of the line: a plan that fits any number of rows, and finds each by its key. Without statistics, as in the first
+ * minutes of a table, the server would read all rows.
+ */
+const byKey = [
+  "plan_cache_mode=force_generic_plan",
+  "enable_seqscan=off",
+  "enable_hashjoin=off",
+  "enable_mergejoin=off"
+]
+
 /** The options of each connection. The search path is given at its start, so that no statement names the schema. */
-const optionsOf = ({ schema, url }: Settings): Pg.ClientConfig => {
+const optionsOf = ({ schema, url }: Settings, further: ReadonlyArray<string> = []): Pg.ClientConfig => {
   const address = new URL(Redacted.value(url))
   const given = address.searchParams.get("options")
   address.searchParams.delete("options")
   return {
     connectionString: address.toString(),
-    options: [...(given === null ? [] : [given]), `-c search_path=${schema}`].join(" "),
+    options: [
+      ...(given === null ? [] : [given]),
+      ...[`search_path=${schema}`, ...each, ...further].map((setting) => `-c ${setting}`)
+    ].join(" "),
     application_name: address.searchParams.get("application_name") ?? "daybook",
     connectionTimeoutMillis: connectMillis,
     idle_in_transaction_session_timeout: idleMillis,
@@ -160,6 +177,8 @@ export interface Line {
   readonly begin: (statements: ReadonlyArray<Sent>) => Promise<ReadonlyArray<Answer>>
   /** As `begin`, on its connection: a transaction never continues on another one. Fails as `away` if the connection broke. */
   readonly send: (statements: ReadonlyArray<Sent>) => Promise<ReadonlyArray<Answer>>
+  /** Whether there is a connection. Without one, `begin` can fail with nothing sent. */
+  readonly isConnected: () => boolean
   /** Ends the connection. The next statements get another one. */
   readonly drop: () => void
 }
@@ -169,8 +188,12 @@ const closed = () => failed(new TypeError("The database connection is not open")
 const broken = () => failed(Object.assign(new Error("the connection ended in a transaction"), { code: "08006" }))
 
 /** A new connection, not yet connected. */
-export const client = (settings: Settings, options: Pg.ClientConfig = {}): Pg.Client => {
-  const made = new Pg.Client({ ...optionsOf(settings), ...options })
+export const client = (
+  settings: Settings,
+  options: Pg.ClientConfig = {},
+  further?: ReadonlyArray<string>
+): Pg.Client => {
+  const made = new Pg.Client({ ...optionsOf(settings, further), ...options })
   // Without a listener an error of the socket would end the process. Each statement under way fails with it.
   made.on("error", () => {})
   return made
@@ -181,21 +204,27 @@ export const line = (settings: Settings): Effect.Effect<Line, never, Scope.Scope
   Effect.acquireRelease(
     Effect.sync(() => {
       let current: Promise<Pg.Client> | undefined
-      let isOpen = true
+      let [isOpen, isConnected] = [true, false]
 
       const drop = (): void => {
         const dropped = current
         current = undefined
+        isConnected = false
         void dropped?.then((made) => made.end()).catch(() => {})
       }
 
       const connected = (): Promise<Pg.Client> => {
         if (current !== undefined) return current
-        const made = client(settings, { pipeline: true })
-        const connecting = made.connect().then(() => made)
+        const made = client(settings, { pipeline: true }, byKey)
+        const connecting = made.connect().then(() => {
+          isConnected = current === connecting
+          return made
+        })
         current = connecting
         const forget = () => {
-          if (current === connecting) current = undefined
+          if (current !== connecting) return
+          current = undefined
+          isConnected = false
         }
         made.on("error", forget)
         made.on("end", forget)
@@ -240,7 +269,7 @@ export const line = (settings: Settings): Effect.Effect<Line, never, Scope.Scope
         isOpen = false
         drop()
       }
-      return { begin, send, drop, close }
+      return { begin, send, isConnected: () => isConnected, drop, close }
     }),
     ({ close }) => Effect.sync(close)
   )

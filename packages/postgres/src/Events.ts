@@ -7,8 +7,19 @@ import type { Answer, Line, Sent } from "./Connections.ts"
 const Numbers = Schema.Struct({ position: Schema.Int, session: Schema.Int })
 export type Numbers = typeof Numbers.Type
 
+/** The codes by which a statement of an append fails its transaction: rows break a rule, or numbers are not as supposed. */
+export const broken = "23514"
+const stale = "40001"
+
 /** Locks the log's head: every other append waits until this transaction ends. */
-export const lock: Sent = { text: "SELECT position, session FROM log_head FOR UPDATE" }
+export const lock: Sent = { text: "SELECT position, session FROM log_head WHERE one = $1 FOR UPDATE", values: [1] }
+
+/** Locks the log's head as `lock` does, and fails if it has other numbers. */
+export const lockAt = ({ position, session }: Numbers): Sent => ({
+  text: `SELECT CASE WHEN position <> $1 OR session <> $2 THEN refuse('${stale}', 'log_head', 'other numbers') END
+    FROM log_head WHERE one = 1 FOR UPDATE`,
+  values: [position, session]
+})
 
 const decodeNumbers = Schema.decodeUnknownSync(Numbers)
 
@@ -24,6 +35,15 @@ const HeadRow = Schema.Struct({
   owner_epoch: Schema.Int
 })
 export type HeadRow = typeof HeadRow.Type
+
+const headTypes = {
+  session: "bigint",
+  session_id: "text",
+  seq: "bigint",
+  incarnation: "bigint",
+  owner_id: "text",
+  owner_epoch: "bigint"
+} satisfies { readonly [Column in keyof HeadRow]: string }
 
 const headColumns = Struct.keys(HeadRow.fields)
 
@@ -41,9 +61,19 @@ export const selectHeads = (sessionIDs: ReadonlyArray<string>): Sent => ({
 export const headsOf = (answer: Answer | undefined): ReadonlyMap<string, HeadRow> =>
   new Map(((answer?.rows ?? []) as ReadonlyArray<HeadRow>).map((row) => [row.session_id, row]))
 
-/** Whether the head is as it was. */
-export const isSame = (one: HeadRow | undefined, other: HeadRow): boolean =>
-  one !== undefined && headColumns.every((column) => one[column] === other[column])
+/** Locks heads as `selectHeads` does, and fails if they are not these. Arrays are equal where both have null. */
+export const lockHeads = (heads: ReadonlyArray<HeadRow>): Sent => {
+  const sorted = heads.toSorted((one, other) =>
+    Buffer.compare(Buffer.from(one.session_id), Buffer.from(other.session_id))
+  )
+  const isSame = headColumns.map((column, index) => `array_agg(${column}) = $${index + 1}::${headTypes[column]}[]`)
+  return {
+    text: `WITH found AS (SELECT ${headColumns.join(", ")} FROM event_sequence
+        WHERE session_id = ANY($${headColumns.indexOf("session_id") + 1}::text[]) ORDER BY session_id FOR UPDATE)
+      SELECT refuse('${stale}', 'event_sequence', 'other heads') FROM found HAVING (${isSame.join(" AND ")}) IS NOT TRUE`,
+    values: headColumns.map((column) => sorted.map((head) => head[column]))
+  }
+}
 
 export interface Types {
   /** Whether all these events' types have committed numbers. */
@@ -125,15 +155,16 @@ export interface Batch {
 }
 
 const insertText = `WITH numbers AS (UPDATE log_head SET position = $1, session = $2
-      WHERE position = $15 AND session = $16 RETURNING position),
+      WHERE one = 1 AND position = $15 AND session = $16 RETURNING position),
     heads AS (INSERT INTO event_sequence (session, session_id, seq, incarnation)
       SELECT * FROM unnest($3::bigint[], $4::text[], $5::bigint[], $6::bigint[]) WHERE EXISTS (SELECT FROM numbers)
-      ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, incarnation = excluded.incarnation)
-  INSERT INTO event (position, session, seq, type, created, checksum, id, data)
-    SELECT * FROM unnest($7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[],
-      $13::text[], $14::json[]) WHERE EXISTS (SELECT FROM numbers)`
+      ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, incarnation = excluded.incarnation),
+    events AS (INSERT INTO event (position, session, seq, type, created, checksum, id, data)
+      SELECT * FROM unnest($7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[],
+        $13::text[], $14::json[]) WHERE EXISTS (SELECT FROM numbers))
+  SELECT refuse('${stale}', 'log_head', 'other numbers') WHERE NOT EXISTS (SELECT FROM numbers)`
 
-/** Inserts events, and moves the heads of their sessions and of the log; does nothing if the log's head is not `before`. */
+/** Inserts events, and moves the heads of their sessions and of the log; fails if the log's head is not `before`. */
 export const insert = (types: Types, { before, heads, numbers, rows }: Batch): Sent => ({
   text: insertText,
   values: [

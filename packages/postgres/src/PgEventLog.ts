@@ -46,7 +46,7 @@ const lineOver = (connection: Context.Tag.Service<typeof SqlClient.TransactionCo
     }
     return answers
   }
-  return { begin: send, send, drop: () => {} }
+  return { begin: send, send, isConnected: () => true, drop: () => {} }
 }
 
 const storeFresh = async (line: Line, types: Events.Types, fresh: Replay.Fresh): Promise<void> => {
@@ -63,9 +63,7 @@ const storeFresh = async (line: Line, types: Events.Types, fresh: Replay.Fresh):
   await line.send([Events.insert(types, { before: given, numbers, heads: [row], rows })])
   for (const page of Replay.pagesOf(events)) {
     for (const write of writes(changesOf(page), new Map([[sessionID, head.session]]))) {
-      const [answer] = await line.send([write])
-      const refusal = answer === undefined ? undefined : write.refusalOf(answer)
-      if (refusal !== undefined) throw refused(sessionID, refusal)
+      await line.send([write])
     }
   }
 }

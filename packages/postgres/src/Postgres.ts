@@ -23,6 +23,7 @@ import * as Wakes from "./Wakes.ts"
 import { default as initial } from "./migrations/0001_initial.ts"
 import { default as nodes } from "./migrations/0002_nodes.ts"
 import { default as nodeWork } from "./migrations/0003_node_work.ts"
+import { default as refusals } from "./migrations/0004_refuse.ts"
 
 /** Which database to use. */
 export interface Settings {
@@ -44,7 +45,8 @@ export interface Settings {
 const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlClient>> = {
   "0001_initial": initial,
   "0002_nodes": nodes,
-  "0003_node_work": nodeWork
+  "0003_node_work": nodeWork,
+  "0004_refuse": refusals
 }
 
 const schemaVersion = Object.keys(migrations).length

@@ -2,15 +2,11 @@
  * The statements that write joined changes to the projected tables: one per table and shape, however many rows. They
  * take columns as arrays. The rules are those of `SqlTables.ts` of the log. Spec: PG-5 in specs/postgres.md.
  */
-import { type AnyRow, type AnyUpdate, describe, type Joined, type Refusal } from "@daybook/log/projection/Change"
+import { type AnyRow, type AnyUpdate, describe, type Joined } from "@daybook/log/projection/Change"
 import { columnsOf, type SessionKeys } from "@daybook/log/projection/SqlTables"
 import { type TableName, tableNames, tables, type Value } from "@daybook/log/projection/Tables"
-import type { Answer, Sent } from "./Connections.ts"
-
-/** A statement, and what its answer says against the changes. */
-export interface Write extends Sent {
-  readonly refusalOf: (answer: Answer) => Refusal | undefined
-}
+import type { Sent } from "./Connections.ts"
+import { broken } from "./Events.ts"
 
 const numbers: ReadonlySet<string> = new Set([
   "session",
@@ -78,24 +74,19 @@ const clashes: { readonly [Name in TableName]?: string } = {
     "AND i.promoted_seq IS DISTINCT FROM session_message.seq) THEN id END AS clash"
 }
 
-const clashOf = (row: unknown): unknown =>
-  typeof row === "object" && row !== null && "clash" in row ? row.clash : undefined
-
-const insert = (table: TableName, rows: ReadonlyArray<AnyRow>, keys: SessionKeys): Write => {
+const insert = (table: TableName, rows: ReadonlyArray<AnyRow>, keys: SessionKeys): Sent => {
   const columns = columnsOf(table)
   const own = table === "session" ? rows : rows.map((row) => stored(row, keys))
   const clash = clashes[table]
+  const text = `INSERT INTO ${table} (${columns.join(", ")}) SELECT * FROM ${unnest(table, columns)}`
   return {
     text:
-      `INSERT INTO ${table} (${columns.join(", ")}) SELECT * FROM ${unnest(table, columns)}` +
-      (clash === undefined ? "" : ` RETURNING ${clash}`),
-    values: columnsFrom(own, columns),
-    refusalOf: (answer) => {
-      const taken = answer.rows.map(clashOf).find((id) => typeof id === "string")
-      return taken === undefined
-        ? undefined
-        : { table: "session_message", details: `${taken} is reserved by an admitted prompt` }
-    }
+      clash === undefined
+        ? text
+        : `WITH written AS (${text} RETURNING ${clash})
+          SELECT refuse('${broken}', 'session_message', min(clash) || ' is reserved by an admitted prompt')
+          FROM written HAVING count(clash) > 0`,
+    values: columnsFrom(own, columns)
   }
 }
 
@@ -136,13 +127,14 @@ const updateText = (table: TableName, { add, set }: Omit<Group, "updates">): str
     ...set.filter((name) => once.includes(name)).map((name) => `t.${name} IS NULL`)
   ]
   const names = columns.map((_, index) => `c${index + 1}`).join(", ")
-  return (
-    `UPDATE ${table} AS t SET ${assign.join(", ")} FROM ${unnest(table, columns)} AS v (${names}) ` +
-    `WHERE ${where.join(" AND ")}`
-  )
+  const [count, reason] = [`$${columns.length + 1}::bigint`, `$${columns.length + 2}::text`]
+  return `WITH written AS (
+      UPDATE ${table} AS t SET ${assign.join(", ")} FROM ${unnest(table, columns)} AS v (${names})
+      WHERE ${where.join(" AND ")} RETURNING 1)
+    SELECT refuse('${broken}', '${table}', ${reason}) FROM written HAVING count(*) <> ${count}`
 }
 
-const update = (table: TableName, { add, set, updates }: Group, keys: SessionKeys): Write => {
+const update = (table: TableName, { add, set, updates }: Group, keys: SessionKeys): Sent => {
   const { key } = tables[table]
   const values = [
     ...set.map((column) => updates.map((each) => each.set[column] ?? null)),
@@ -152,16 +144,19 @@ const update = (table: TableName, { add, set, updates }: Group, keys: SessionKey
   const first = updates[0]?.key ?? {}
   return {
     text: updateText(table, { add, set }),
-    values,
-    refusalOf: ({ changed }) =>
-      changed === updates.length
-        ? undefined
-        : { table, details: `${describe(table, first)} does not exist, or a column that is set once is already set` }
+    values: [
+      ...values,
+      updates.length,
+      `${describe(table, first)} does not exist, or a column that is set once is already set`
+    ]
   }
 }
 
-/** The statements that write the changes, in order. `keys` has every session of the changes. */
-export const writes = (joined: Joined, keys: SessionKeys): ReadonlyArray<Write> =>
+/**
+ * The statements that write the changes, in order; one that finds other rows than the changes suppose fails. `keys` has every
+ * session of the changes.
+ */
+export const writes = (joined: Joined, keys: SessionKeys): ReadonlyArray<Sent> =>
   tableNames.flatMap((table) => {
     const { inserts, updates } = joined[table]
     return [

@@ -151,15 +151,16 @@ const beginning = ({ type }: SessionEvent) => ({
 
 /**
  * Extracts the table and the rule from the driver's message: `UNIQUE constraint failed: session_message.id`, or from
- * PostgreSQL's `Key (id)=(msg_1) already exists.` with its table.
+ * PostgreSQL's `Key (id)=(msg_1) already exists.` with its table, where the log's own refusals have a message alone.
  */
 export const brokenRule = (error: SqlError.SqlError, otherwise: string) => {
   const { cause } = error
-  if (Predicate.hasProperty(cause, "table") && Predicate.hasProperty(cause, "detail")) {
-    const [, column = "a key"] = /^Key \(([^)]*)\)=/.exec(String(cause.detail)) ?? []
-    return { table: String(cause.table), details: `its ${column} is taken` }
+  const said = cause instanceof Error ? cause.message : ""
+  if (Predicate.hasProperty(cause, "table") && typeof cause.table === "string") {
+    const detail = Predicate.hasProperty(cause, "detail") ? cause.detail : undefined
+    const [, column = "a key"] = /^Key \(([^)]*)\)=/.exec(String(detail)) ?? []
+    return { table: cause.table, details: detail === undefined ? said : `its ${column} is taken` }
   }
-  const said = error.cause instanceof Error ? error.cause.message : ""
   const [, table = otherwise, column = "a key"] = /: (\w+)\.(\w+)/.exec(said) ?? []
   return { table, details: said.startsWith("UNIQUE") ? `its ${column} is taken` : said }
 }
