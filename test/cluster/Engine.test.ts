@@ -33,7 +33,7 @@ it.scoped("CU-38: what came while the event loop was held up is read before a wa
     )
     const answered = Effect.async<void>((resume) => void mine.once("message", () => resume(Effect.void)))
     const held = Effect.sync(() => {
-      theirs.postMessage("answer")
+      theirs.postMessage("answer", [])
       // The wait is over when the event loop runs again.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 250)
     })
