@@ -427,7 +427,7 @@ const make = Effect.fnUntraced(function* <R>(
         Effect.flatMap(Effect.forEach(goOn, { discard: true })),
         Effect.catchAll((error) => Effect.logWarning("sessions that were handed over could not be found", error))
       )
-      // What is told during a look is looked for after it.
+      // A hint that comes during a look causes one more look.
       return Stream.merge(Stream.tick(lookForHandedOver), moves.told).pipe(
         Stream.buffer({ capacity: 1, strategy: "sliding" }),
         Stream.runForEach(() => look),
