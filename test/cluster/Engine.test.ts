@@ -1,12 +1,14 @@
 /** What the nodes change of the engine: its clock, and how shards are released. */
+import { MessageChannel } from "node:worker_threads"
 import { assert, it } from "@effect/vitest"
 import { RunnerAddress, ShardId } from "@effect/cluster"
-import { Deferred, Effect, Fiber, TestClock } from "effect"
+import { Clock, Deferred, Effect, Fiber, Option, Queue, Stream, TestClock } from "effect"
+import * as EventLoop from "../../packages/log/src/support/EventLoop.ts"
 import * as Engine from "../../packages/cluster/src/Engine.ts"
 
-it.effect("CU-28: the engine looks for free shards again at once, and its other timings stay", () =>
+it.scoped("CU-28: the engine looks for free shards again at once, and its other timings stay", () =>
   Effect.gen(function* () {
-    const clock = Engine.eager(yield* Effect.clock)
+    const clock = yield* Engine.eager(yield* Effect.clock, Stream.never)
     // Sleeps on the engine's clock, whose time is the test's.
     const sleeping = (millis: number) => Effect.fork(Effect.withClock(Effect.sleep(millis), clock))
     const [pause, other] = [yield* sleeping(1_000), yield* sleeping(2_000)]
@@ -15,8 +17,54 @@ it.effect("CU-28: the engine looks for free shards again at once, and its other 
     yield* TestClock.adjust("1949 millis")
     assert.isNull(other.unsafePoll())
     yield* TestClock.adjust("1 millis")
-    assert.isNotNull(other.unsafePoll())
+    yield* Fiber.join(other)
   })
+)
+
+it.scoped("CU-38: what came while the event loop was held up is read before a wait counts as too long", () =>
+  Effect.gen(function* () {
+    const clock = yield* Engine.eager(Clock.make(), Stream.never)
+    const [mine, theirs] = yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        const { port1, port2 } = new MessageChannel()
+        return [port1, port2] as const
+      }),
+      ([port]) => Effect.sync(() => port.close())
+    )
+    const answered = Effect.async<void>((resume) => void mine.once("message", () => resume(Effect.void)))
+    const held = Effect.sync(() => {
+      theirs.postMessage("answer", [])
+      // The wait is over when the event loop runs again.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 250)
+    })
+    const wait = yield* Effect.fork(Effect.withClock(Effect.timeoutOption(answered, "200 millis"), clock))
+    // From here the event loop goes to its timers first, then to what came.
+    yield* EventLoop.turn
+    yield* held
+    assert.isTrue(Option.isSome(yield* Fiber.join(wait)))
+  })
+)
+
+it.scoped(
+  "CU-39: what a node tells ends the engine's sleep between two looks, and for a second looks follow at once",
+  () =>
+    Effect.gen(function* () {
+      const told = yield* Queue.unbounded<void>()
+      const clock = yield* Engine.eager(yield* Effect.clock, Stream.fromQueue(told))
+      const slept = (millis: number) => Effect.withClock(Effect.sleep(millis), clock)
+      const first = yield* Effect.fork(slept(250))
+      yield* TestClock.adjust("249 millis")
+      assert.isNull(first.unsafePoll())
+      yield* Queue.offer(told, undefined)
+      yield* Fiber.join(first)
+      const second = yield* Effect.fork(slept(250))
+      yield* TestClock.adjust("50 millis")
+      assert.isNotNull(second.unsafePoll())
+      yield* TestClock.adjust("950 millis")
+      const third = yield* Effect.fork(slept(250))
+      yield* TestClock.adjust("249 millis")
+      assert.isNull(third.unsafePoll())
+    })
 )
 
 it.effect("CU-28: shards that are released together are released in one statement, and others in the next", () =>

@@ -3,10 +3,11 @@
  * the first one leaves.
  */
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Exit, Fiber, Ref, TestClock } from "effect"
+import { Context, Effect, Exit, Fiber, PubSub, Ref, Stream, TestClock } from "effect"
 import { join } from "node:path"
 import { SessionExecution } from "../../packages/core/src/session/SessionExecution.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { Moves } from "../../packages/log/src/coordination/Moves.ts"
 import { ReadSql } from "../../packages/log/src/storage/Database.ts"
 import { newSession, open, say, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
@@ -72,6 +73,23 @@ it.scoped("EX-820: a process that leaves ends its turn, and the next one goes on
       assert.deepStrictEqual(yield* dataOf(id, "session.next.tool.failed"), [])
       assert.strictEqual(yield* Ref.get(again), 0)
     }).pipe(Effect.provide(other))
+  })
+)
+
+it.scoped("EX-824: a process that is told of a hand-over goes on at once", () =>
+  Effect.gen(function* () {
+    const hub = yield* PubSub.sliding<void>(1)
+    const hints = { tell: Effect.asVoid(PubSub.publish(hub, undefined)), told: Stream.fromPubSub(hub) }
+    const { handedOver, other } = yield* Effect.provideService(midTurn, Moves, hints)
+    const [execution, model] = [Context.get(other, SessionExecution), Context.get(other, ScriptedModel)]
+    yield* model.answer(says("Done."))
+    yield* Effect.forkScoped(execution.takeUp(execution.wake))
+    // Its first look finds nothing, and no time passes until its next one.
+    yield* TestClock.adjust("1 millis")
+    yield* handedOver
+    assert.deepStrictEqual(resultsIn(yield* waitingFor("the other process to go on")(model.request)), [
+      ["c1", "slow c1 is done"]
+    ])
   })
 )
 

@@ -9,6 +9,7 @@ import { join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 import { expect } from "vitest"
 import { type Absence, absencesVariable } from "./AbsentParts.ts"
+import { library as faketime } from "./SteppedClock.ts"
 import { postgresPrograms } from "./PostgresServer.ts"
 
 export interface Part {
@@ -117,6 +118,12 @@ const parts = {
   openssl: { name: "OpenSSL", works: () => runs("openssl", "version"), get: "apt-get install openssl" },
   python: { name: "Python", works: () => runs("python3", "--version"), get: "apt-get install python3" },
   postgres: { name: "PostgreSQL", works: postgres, get: "apt-get install postgresql", needs: linux },
+  faketime: {
+    name: "libfaketime",
+    works: () => faketime() !== undefined,
+    get: "apt-get install faketime",
+    needs: linux
+  },
   tmux: { name: "tmux", works: () => runs("tmux", "-V"), get: "apt-get install tmux" }
 } satisfies Record<string, Part>
 

@@ -25,6 +25,7 @@ import {
   SessionNotFound
 } from "@daybook/log/log/EventLog"
 import { keyOf, textOf, withText } from "@daybook/log/log/Follow"
+import { forAtMost } from "@daybook/log/support/ForAtMost"
 import {
   type ConnectionError,
   isSessionID,
@@ -225,7 +226,8 @@ const isTransient = (error: Failure): boolean => {
     case "TooManyRequests":
       return true
     case "UnexpectedAnswer":
-      return error.status !== undefined && error.status >= 500
+      // 408: a server that was stopped meanwhile read nothing of the request in time.
+      return error.status !== undefined && (error.status >= 500 || error.status === 408)
     default:
       return false
   }
@@ -242,7 +244,7 @@ const reconnecting = (giveUpAfter: Duration.DurationInput) =>
     Schedule.jitteredWith({ min: 0.5, max: 1.5 }),
     Schedule.modifyDelay(atLeast),
     Schedule.whileInput(isTransient),
-    Schedule.upTo(giveUpAfter)
+    forAtMost(giveUpAfter)
   )
 
 const isItem = (frame: Frame): frame is Item =>

@@ -9,6 +9,7 @@ import { SessionExecution } from "@daybook/core/session/SessionExecution"
 import { InitializationBlocked, RunInterrupted } from "@daybook/core/domain/RunFailure"
 import type { Placement } from "@daybook/core/Runtime"
 import * as Workspaces from "@daybook/core/workspace/Workspaces"
+import { Moves } from "@daybook/log/coordination/Moves"
 import { SessionOwner } from "@daybook/log/coordination/SessionOwner"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
@@ -134,7 +135,7 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
   // Only the engine uses this clock: the work of a session does not inherit the clock of the fiber that wakes it (EX-11).
   const built = yield* Effect.withClock(
     Layer.buildWithScope(Layer.provideMerge(entity, Engine.layer(settings, takesUp.await)), engine),
-    Engine.eager(yield* Effect.clock)
+    yield* Engine.eager(yield* Effect.clock, (yield* Moves).told)
   )
   const sharding = Context.get(built, Sharding.Sharding)
   const remote = yield* Effect.provide(Engine.Session.client, built)

@@ -4,6 +4,7 @@
  */
 import { PlacementFailed } from "@daybook/core/session/SessionExecution"
 import { RunError } from "@daybook/core/runner/RunError"
+import { Moves } from "@daybook/log/coordination/Moves"
 import { LiveEvent } from "@daybook/log/events/SessionEvents"
 import { NodeStore } from "@daybook/log/store/NodeStore"
 import * as EventLoop from "@daybook/log/support/EventLoop"
@@ -33,7 +34,8 @@ import {
   Layer,
   Option,
   Predicate,
-  Schedule
+  Schedule,
+  Stream
 } from "effect"
 
 /** A node of the cluster. */
@@ -73,6 +75,9 @@ export const Session = Entity.make("Session", [
   Rpc.make("Live", { success: LiveEvent, stream: true })
 ]).annotate(ClusterSchema.ShardGroup, (id) => entityOf(id).group)
 
+/** How often the engine looks who is there, and for free shards. */
+const look = Duration.millis(250)
+
 /**
  * Locks of shards are rows with a lease, so that the shards of a frozen node move too, and databases with several schemas do
  * not share locks. What a lease cannot exclude, the owner's epoch does.
@@ -82,26 +87,47 @@ const timings: Partial<ShardingConfig.ShardingConfig["Type"]> = {
   shardLockDisableAdvisory: true,
   shardLockRefreshInterval: Duration.seconds(2),
   shardLockExpiration: Duration.seconds(6),
-  refreshAssignmentsInterval: Duration.millis(250),
+  refreshAssignmentsInterval: look,
   runnerHealthCheckInterval: Duration.seconds(2),
   // No message is stored, so nothing is polled: this is how often the engine looks again for shards that it gave up.
-  entityMessagePollInterval: Duration.millis(250),
+  entityMessagePollInterval: look,
   entityTerminationTimeout: Duration.seconds(2)
 }
 
 const second = Duration.seconds(1)
 
+/** How long the engine sleeps while shards move. */
+const short = Duration.millis(50)
+
+/** How long shards move after a node came or left: they are given up, and then taken. */
+const moving = 1_000_000_000n
+
 /**
- * After each look for free shards the engine sleeps a second, which no setting changes. Shards that become free meanwhile
- * would have no holder for so long, so the engine's clock shortens exactly this sleep.
+ * The engine's clock, which shortens sleeps that sessions would wait for. After each look for free shards the engine sleeps a
+ * second, which no setting changes; shards that become free meanwhile would have no holder for so long. What the nodes tell
+ * ends the sleep between two looks, and for a second the next looks follow at once (CU-39). A node whose event loop was held
+ * up reads what came meanwhile before a wait counts as too long: otherwise it would give up shards whose renewal was
+ * answered.
  */
-export const eager = (clock: Clock.Clock): Clock.Clock => {
+export const eager = Effect.fnUntraced(function* (clock: Clock.Clock, told: Stream.Stream<void>) {
+  let lately: bigint | undefined
+  const news = yield* Effect.makeLatch()
+  const hear = Effect.sync(() => void (lately = clock.unsafeCurrentTimeNanos()))
+  yield* Effect.forkScoped(Stream.runForEach(told, () => Effect.zipRight(hear, news.release)))
+  const isMoving = () => lately !== undefined && clock.unsafeCurrentTimeNanos() - lately < moving
+  const untilLook = Effect.suspend(() =>
+    isMoving() ? clock.sleep(short) : Effect.raceFirst(clock.sleep(look), news.await)
+  )
   const sleep: Clock.Clock["sleep"] = (duration) =>
-    clock.sleep(Duration.equals(duration, second) ? Duration.millis(50) : duration)
+    Duration.equals(duration, second)
+      ? clock.sleep(short)
+      : Duration.equals(duration, look)
+        ? untilLook
+        : Effect.zipRight(clock.sleep(duration), EventLoop.turn)
   return new Proxy(clock, {
     get: (target, property) => (property === "sleep" ? sleep : Reflect.get(target, property))
   })
-}
+})
 
 /** Nodes that start together make the tables of the engine together, which PostgreSQL refuses to all but one. */
 const together = Schedule.intersect(Schedule.recurs(10), Schedule.spaced("100 millis"))
@@ -173,8 +199,7 @@ export const onceTakenUp =
 const forgotten = "1 second"
 
 /**
- * The nodes in PostgreSQL. A node takes shards only once it takes up work: meanwhile sessions would wait for it. It gives
- * up its locks before the others see that it left, so that they take them at once. Others know an address by its first
+ * The nodes in PostgreSQL. A node takes shards only once it takes up work: meanwhile sessions would wait for it. Others know an address by its first
  * workspaces: one that comes back with other ones is forgotten first.
  */
 const runnerStorage = (
@@ -182,11 +207,14 @@ const runnerStorage = (
   groups: ReadonlyArray<string>,
   takesUp: Effect.Effect<void>
 ) =>
-  Layer.effect(
+  Layer.scoped(
     RunnerStorage.RunnerStorage,
     Effect.gen(function* () {
       const storage = yield* RunnerStorage.RunnerStorage
       const nodes = yield* NodeStore
+      const moves = yield* Moves
+      const telling = Effect.zipLeft(moves.tell)
+      const fork = Effect.forkIn(yield* Effect.scope)
       const release = releasing((shards) =>
         PersistenceError.refail(nodes.release(`${address.host}:${address.port}`, shards))
       )
@@ -197,17 +225,23 @@ const runnerStorage = (
       // They use one connection, which takes one statement at a time.
       const one = Effect.unsafeMakeSemaphore(1).withPermits(1)
       const locks = remembering({
-        acquire: (node, shards) => one(storage.acquire(node, shards)),
+        // Told a moment later: then the engine counts the shards as this node's.
+        acquire: (node, shards) =>
+          Effect.tap(one(storage.acquire(node, shards)), ({ length }) =>
+            length === 0 ? Effect.void : fork(Effect.zipRight(EventLoop.turn, moves.tell))
+          ),
         refresh: (node, shards) => one(storage.refresh(node, shards))
       })
       const releaseAll: typeof storage.releaseAll = (node) => one(storage.releaseAll(node))
       return RunnerStorage.RunnerStorage.of({
         ...storage,
         ...locks,
-        register: (runner, healthy) => onceTakenUp(takesUp)(storage.register(runner, healthy)),
+        register: (runner, healthy) => telling(onceTakenUp(takesUp)(storage.register(runner, healthy))),
         release: (_, shard) => Effect.tap(release(shard), () => Effect.sync(() => locks.forget(shard))),
         releaseAll,
-        unregister: (node) => Effect.zipRight(Effect.ignore(releaseAll(node)), storage.unregister(node))
+        // At once: who sees only that it left looks for its shards again.
+        unregister: (node) =>
+          telling(Effect.zipLeft(storage.unregister(node), Effect.ignore(releaseAll(node)), { concurrent: true }))
       })
     })
   ).pipe(Layer.provide(Layer.retry(SqlRunnerStorage.layer, together)))

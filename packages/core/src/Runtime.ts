@@ -242,7 +242,8 @@ const resumeLeft = Layer.scopedDiscard(
     const waiting = yield* sessions.waiting
     const left = new Map<SessionID, Effect.Effect<void, unknown>>()
     for (const { id } of waiting) left.set(id, Effect.zipRight(execution.wake(id), execution.settled(id)))
-    for (const { id } of cutOff) left.set(id, sessions.resume(id))
+    // What goes on is taken up above; behind an activity that does not, the queue goes on.
+    for (const { id } of cutOff) left.set(id, Effect.zipRight(execution.settle(id), execution.wake(id)))
     // The session's living owner may have read the inbox for the last time; this wake runs after the owner ends.
     for (const { id } of yield* inbox.sessions) if (!left.has(id)) yield* execution.wake(id)
     yield* Effect.forEach(left, ([, goOn]) => Effect.ignoreLogged(Effect.timeoutOption(goOn, longestResumed)), {
@@ -336,7 +337,7 @@ export const layer = <Extra = never>(
     Layer.provideMerge(SessionsLayer.layer),
     Layer.provideMerge(
       Layer.mergeAll(
-        placed(options, SessionExecution.layer(locationLayer(options))).pipe(
+        placed(options, SessionExecution.layer(locationLayer(options), options.recovery === "resume")).pipe(
           Layer.provideMerge(Naming.layer({ mode: options.naming ?? "off", budget: options.budget ?? {} }))
         ),
         SessionInput.layer({ inboxLimit: clamp(options.inboxLimit, 1_000, Number.MAX_SAFE_INTEGER) }),

@@ -10,13 +10,14 @@ import type { EventID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import * as LogAppends from "@daybook/log/log/Appends"
 import * as EventLoop from "@daybook/log/support/EventLoop"
+import { forAtMost } from "@daybook/log/support/ForAtMost"
 import { type Requests, type Result, type Suspects, unanswered } from "@daybook/log/log/Appends"
 import type { NewEvent } from "@daybook/log/log/EventRow"
 import { incarnationOf } from "@daybook/log/log/Heads"
 import * as SqlHook from "@daybook/log/log/SqlHook"
 import { reasonOf } from "@daybook/log/storage/Transaction"
 import { numbered } from "@daybook/log/storage/Dialect"
-import { Array as Arr, Cause, Clock, Effect, Exit, Option, Schedule } from "effect"
+import { Array as Arr, Cause, Clock, Effect, Exit, Option } from "effect"
 import { type Answer, connectionOf, type Line, patience, pauses, type Sent } from "./Connections.ts"
 import * as Events from "./Events.ts"
 import { type HeadRow, type Numbers } from "./Events.ts"
@@ -363,7 +364,7 @@ const commitNow = async (target: Target, suspects: Suspects, requests: Requests)
 }
 
 /** The server may need this long to see that a writer is gone. Longer than a transaction may stand idle. */
-const doubtPatience = Schedule.upTo(pauses, "30 seconds")
+const doubtPatience = forAtMost("30 seconds")(pauses)
 
 /** The server's clock is not the test's. */
 const live = Clock.make()

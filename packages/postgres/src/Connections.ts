@@ -9,6 +9,7 @@ import * as SqlError from "@effect/sql/SqlError"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { OutsideClock } from "@daybook/log/log/SqlEventLog"
 import { Patience } from "@daybook/log/storage/Patience"
+import { forAtMost } from "@daybook/log/support/ForAtMost"
 import { reasonOf, unreached } from "@daybook/log/storage/Transaction"
 import { type Clock, Duration, Effect, Redacted, Schedule, type Scope, Stream } from "effect"
 import * as Pg from "pg"
@@ -85,7 +86,7 @@ export const pauses = Schedule.exponential("5 millis", 1.7).pipe(
 )
 
 /** A database is away or busy for about ten seconds before an append fails. */
-export const patience = Schedule.upTo(pauses, "10 seconds")
+export const patience = forAtMost("10 seconds")(pauses)
 
 const isAway = (error: SqlError.SqlError): boolean => reasonOf(error) === "away"
 
@@ -94,8 +95,8 @@ const isAway = (error: SqlError.SqlError): boolean => reasonOf(error) === "away"
  * the period each caller tries once, so that a request does not wait again for each of its statements.
  */
 const patiently = <A, R>(connect: Effect.Effect<A, SqlError.SqlError, R>, clock: Clock.Clock) => {
-  let since: number | undefined
-  const missed = () => void (since ??= clock.unsafeCurrentTimeMillis())
+  let since: bigint | undefined
+  const missed = () => void (since ??= clock.unsafeCurrentTimeNanos())
   const reached = () => void (since = undefined)
   const attempt = Effect.tapBoth(connect, {
     onFailure: (error) => (isAway(error) ? Effect.sync(missed) : Effect.void),
@@ -103,8 +104,10 @@ const patiently = <A, R>(connect: Effect.Effect<A, SqlError.SqlError, R>, clock:
   })
   const waiting = (error: SqlError.SqlError) =>
     Effect.flatMap(Patience, (longest) => {
-      const isTime = () => clock.unsafeCurrentTimeMillis() - (since ?? 0) < Duration.toMillis(longest)
-      const schedule = Schedule.upTo(pauses, longest)
+      // Not the wall clock, which can be stepped.
+      const away = () => clock.unsafeCurrentTimeNanos() - (since ?? 0n)
+      const isTime = () => Duration.lessThan(Duration.nanos(away()), longest)
+      const schedule = forAtMost(longest)(pauses)
       return isTime()
         ? Effect.withClock(Effect.retry(attempt, { schedule, while: (again) => isAway(again) && isTime() }), clock)
         : Effect.fail(error)

@@ -27,7 +27,7 @@ import * as Wakes from "./Wakes.ts"
 /** The line of appends, and where it leads. */
 export class Lines extends Context.Tag("@daybook/postgres/Lines")<
   Lines,
-  { readonly line: Line; readonly settings: Settings }
+  { readonly line: Line; readonly settings: Settings; readonly movedHere: () => void }
 >() {}
 
 const answerOf = (result: unknown): Answer => {
@@ -104,7 +104,7 @@ const patience = "2 seconds"
 const make = Effect.fnUntraced(function* ({ projectors = [] }: SqlEventLog.Options) {
   const sql = yield* SqlClient.SqlClient
   const readSql = yield* ReadSql
-  const { line, settings } = yield* Lines
+  const { line, movedHere, settings } = yield* Lines
   const indexFile = yield* IndexFile
   const identity = yield* EventRow.selectIdentity(sql)
   const idAt = EventRow.makeEventIds(identity)
@@ -116,7 +116,10 @@ const make = Effect.fnUntraced(function* ({ projectors = [] }: SqlEventLog.Optio
   yield* Effect.ignore(sql`DELETE FROM log_writer WHERE time_updated < now() - interval '30 days'`)
 
   const tails = Tails.make()
-  const wakes = yield* Effect.mapError(Wakes.make({ settings, sql, tails, writer }), EventRow.unavailable("be read"))
+  const wakes = yield* Effect.mapError(
+    Wakes.make({ settings, sql, tails, writer, movedHere }),
+    EventRow.unavailable("be read")
+  )
   const notice = Wakes.notice(settings, writer)
   const commit = Appends.commit({
     line,

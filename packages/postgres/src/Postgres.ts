@@ -8,15 +8,18 @@ import * as Reactivity from "@effect/experimental/Reactivity"
 import * as Migrator from "@effect/sql/Migrator"
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
+import * as Moves from "@daybook/log/coordination/Moves"
 import { anotherBuild, DatabaseError, ReadSql } from "@daybook/log/storage/Database"
+import { Patience } from "@daybook/log/storage/Patience"
 import { IndexFile, temporaryIndex } from "@daybook/log/storage/SearchFile"
 import { immediately, reasonOf } from "@daybook/log/storage/Transaction"
 import type { LogUnavailable } from "@daybook/log/log/EventLog"
 import type { Options } from "@daybook/log/log/SqlEventLog"
 import { type Elsewhere, layerStore, type Services } from "@daybook/log/Store"
-import { Context, Effect, Layer, Predicate, Redacted } from "effect"
+import { Context, Duration, Effect, Layer, Predicate, Redacted } from "effect"
 import * as Connections from "./Connections.ts"
 import * as PgEventLog from "./PgEventLog.ts"
+import * as Wakes from "./Wakes.ts"
 import { default as initial } from "./migrations/0001_initial.ts"
 import { default as nodes } from "./migrations/0002_nodes.ts"
 import { default as nodeWork } from "./migrations/0003_node_work.ts"
@@ -147,10 +150,16 @@ const open = (given: Settings) =>
       toDatabaseError(settings)
     )
     const line = yield* Connections.line(settings)
+    const { text, values } = Wakes.moveNotice(settings)
+    const { hear, ...moves } = yield* Moves.make(
+      // A hint is not worth a wait for a database that is away.
+      Effect.provideService(sql.unsafe(text, values), Patience, Duration.zero)
+    )
     return Context.make(SqlClient.SqlClient, sql as SqlClient.SqlClient).pipe(
       Context.add(ReadSql, sql),
       Context.add(IndexFile, given.searchIndex ?? temporaryIndex),
-      Context.add(PgEventLog.Lines, { line, settings })
+      Context.add(Moves.Moves, moves),
+      Context.add(PgEventLog.Lines, { line, settings, movedHere: hear })
     )
   })
 

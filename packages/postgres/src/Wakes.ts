@@ -16,6 +16,15 @@ const longestNotice = 7_900
 /** A notice that has no room for the ids of its sessions has this instead, which means any session. */
 const anySession = "*"
 
+/** The notice that work may have moved between nodes. */
+const moved = "moved"
+
+/** The statement that tells the nodes that work may have moved. */
+export const moveNotice = ({ schema }: Connections.Settings): Connections.Sent => ({
+  text: "SELECT pg_notify($1, $2)",
+  values: [channel(schema), moved]
+})
+
 export const channel = (schema: string): string => `daybook_${schema}`
 
 /** The statement that tells the other nodes, in the transaction of a commit. */
@@ -53,12 +62,15 @@ export interface Options {
   readonly sql: SqlClient.SqlClient
   readonly tails: Tails
   readonly writer: string
+  /** Hears that work may have moved. */
+  readonly movedHere: () => void
 }
 
 /** Wakes the tails of a notice. */
 const makeHear =
-  ({ tails, writer }: Options, seen: (position: number) => void) =>
+  ({ movedHere, tails, writer }: Options, seen: (position: number) => void) =>
   (payload: string | undefined) => {
+    if (payload === moved) return movedHere()
     const [from, position, ids = anySession] = (payload ?? "").split(" ")
     if (from === writer) return
     seen(Number(position) || 0)
@@ -95,7 +107,10 @@ export const make = (options: Options): Effect.Effect<Wakes, SqlError.SqlError, 
       if (position > known) known = position
     }
 
-    const listens = listenOnce(options, makeHear(options, seen), tails.ringAll)
+    const listens = listenOnce(options, makeHear(options, seen), () => {
+      tails.ringAll()
+      options.movedHere()
+    })
     yield* listens.pipe(
       Effect.tapError((cause) => Effect.logDebug("the connection that listens for commits broke", cause)),
       Effect.retry(again),

@@ -70,8 +70,11 @@ const send = (life: Life, path: string, body: unknown) =>
 /** Why a stream may end while a fault lasts: the database is away before the stream follows. */
 const isDatabaseAway = Schema.is(Schema.Struct({ _tag: Schema.Literal("LogUnavailable") }))
 
-/** What a node may answer while a fault lasts: the database is away or busy, or the node leaves. */
-const isAway = (status: number): boolean => status === 503
+/**
+ * What a node may answer while a fault lasts: the database is away or busy, or the node leaves (503), or it was frozen and
+ * read nothing of the request in time (408).
+ */
+const isAway = (status: number): boolean => status === 503 || status === 408
 
 export const faultClient = Effect.fnUntraced(function* (
   sessionID: string,

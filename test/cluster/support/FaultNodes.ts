@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { Deferred, Effect, Exit, Schema } from "effect"
 import { place, type Running } from "../../cli/support/Process.ts"
 import * as LossyProxy from "../../postgres/support/Proxy.ts"
+import * as SteppedClock from "../../support/SteppedClock.ts"
 import type { FaultModel } from "./FaultModel.ts"
 import { freePort } from "./ServedNode.ts"
 
@@ -19,6 +20,8 @@ export interface Life {
 export interface FaultNode {
   readonly index: number
   readonly proxy: LossyProxy.Proxy
+  /** The wall clock of its processes. */
+  readonly clock: SteppedClock.SteppedClock
   /** The process, while it serves, as far as the harness knows. */
   readonly life: Life | undefined
   /** The next process that serves, or the one that does. */
@@ -47,7 +50,9 @@ export const faultNode = Effect.fnUntraced(function* (index: number, url: string
   mkdirSync(join(here.root, "config"))
   writeFileSync(join(here.root, "config", "config.yaml"), config)
   const proxy = yield* LossyProxy.make(url)
+  const clock = SteppedClock.make(join(here.root, "clock"))
   const env = {
+    ...clock.env,
     DAYBOOK_DB: proxy.url,
     DAYBOOK_BASE_URL: model.url(index),
     DAYBOOK_MODEL: "openai-compatible/held",
@@ -93,6 +98,7 @@ export const faultNode = Effect.fnUntraced(function* (index: number, url: string
   const node: FaultNode = {
     index,
     proxy,
+    clock,
     get life() {
       return life
     },

@@ -1,7 +1,7 @@
 /**
  * Method: nodes of the command over a PostgreSQL of their own, each behind a proxy of its own, and clients that prompt and
- * follow. Meanwhile nodes are killed, stopped, ended and started again, the database crashes, and connections to it are cut
- * and held back, at instants that a seed chooses. The harness' clock is real: it chooses when faults begin and end. At the
+ * follow. Meanwhile nodes are killed, stopped, ended and started again, their clocks are stepped, the database crashes, and
+ * connections to it are cut and held back, at instants that a seed chooses. The harness' clock is real: it chooses when faults begin and end. At the
  * end the checker says what is wrong.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
@@ -16,8 +16,11 @@ import { type FaultClient, faultClient, type Stored } from "./FaultClient.ts"
 import { type Asked, dice, type Dice, make as faultModel } from "./FaultModel.ts"
 import { faultNode, type FaultNode } from "./FaultNodes.ts"
 
-/** What can happen: `end` is SIGTERM of each node in turn, `frozen` SIGSTOP, `cut` and `held` concern the proxy of a node. */
-export const kinds = ["kill", "frozen", "end", "crash", "cut", "held"] as const
+/**
+ * What can happen: `end` is SIGTERM of each node in turn, `frozen` SIGSTOP, `cut` and `held` concern the proxy of a node,
+ * `stepped` its wall clock.
+ */
+export const kinds = ["kill", "frozen", "end", "crash", "cut", "held", "stepped"] as const
 export type Kind = (typeof kinds)[number]
 
 export interface Plan {
@@ -32,8 +35,8 @@ export interface Plan {
   readonly prompts?: number
 }
 
-/** Longer than the leases of sessions, 15 seconds, and of shards, nine. */
-const frozenFor = 17_000
+/** Longer than the leases of sessions, five seconds, and of shards, six, with the time in which others see that they ended. */
+const outlasting = 9_000
 
 /** How long clients may take to see the end of what they prompted, after the last fault. */
 const settling = "90 seconds"
@@ -72,6 +75,8 @@ interface Kill {
 /** Does each fault to a node that no other fault has; a crash and a rolling restart concern all. */
 const makeFaults = (nodes: ReadonlyArray<FaultNode>, postgresFolder: string, roll: Dice) => {
   const kills: Array<Kill> = []
+  const begun: Record<Kind, number> = { kill: 0, frozen: 0, end: 0, crash: 0, cut: 0, held: 0, stepped: 0 }
+  const count = (kind: Kind) => Effect.sync(() => void (begun[kind] += 1))
   const taken = new Set<number>()
   const between = (from: number, to: number) => from + roll() * (to - from)
   const onOne = (does: (node: FaultNode) => Effect.Effect<void>): Effect.Effect<void> =>
@@ -94,7 +99,7 @@ const makeFaults = (nodes: ReadonlyArray<FaultNode>, postgresFolder: string, rol
     kill: onOne((node) =>
       Effect.gen(function* () {
         const at = Date.now()
-        yield* node.end("SIGKILL", roll() < 0.5 ? 300 : 11_000)
+        yield* node.end("SIGKILL", roll() < 0.5 ? 300 : outlasting)
         yield* node.up
         kills.push({ at, node: node.index, backAt: Date.now() })
       })
@@ -104,7 +109,7 @@ const makeFaults = (nodes: ReadonlyArray<FaultNode>, postgresFolder: string, rol
         const { process } = yield* node.up
         yield* Effect.acquireUseRelease(
           process.signal("SIGSTOP"),
-          () => Effect.sleep(frozenFor + roll() * 3_000),
+          () => Effect.sleep(outlasting + roll() * 3_000),
           () => process.signal("SIGCONT")
         )
       })
@@ -117,7 +122,7 @@ const makeFaults = (nodes: ReadonlyArray<FaultNode>, postgresFolder: string, rol
           : Effect.suspend(() => {
               taken.add(node.index)
               return Effect.ensuring(
-                Effect.zipRight(node.end("SIGTERM", 100), node.up),
+                Effect.all([count("end"), node.end("SIGTERM", 100), node.up], { discard: true }),
                 Effect.sync(() => taken.delete(node.index))
               )
             }),
@@ -128,7 +133,7 @@ const makeFaults = (nodes: ReadonlyArray<FaultNode>, postgresFolder: string, rol
     cut: onOne((node) =>
       Effect.zipRight(
         Effect.sync(() => node.proxy.cut()),
-        mendAfter(node, roll() < 0.25 ? frozenFor : between(0, 3_000))
+        mendAfter(node, roll() < 0.25 ? outlasting : between(0, 3_000))
       )
     ),
     held: onOne((node) =>
@@ -136,9 +141,19 @@ const makeFaults = (nodes: ReadonlyArray<FaultNode>, postgresFolder: string, rol
         Effect.sync(() => node.proxy.hold()),
         mendAfter(node, roll() < 0.25 ? between(8_000, 12_000) : between(100, 3_000))
       )
+    ),
+    // By up to ten minutes, forward or backward, and back.
+    stepped: onOne((node) =>
+      Effect.acquireUseRelease(
+        Effect.sync(() => node.clock.step(Math.round(between(-600, 600)))),
+        () => Effect.sleep(between(1_500, 5_000)),
+        () => Effect.sync(() => node.clock.step(0))
+      )
     )
   }
-  return { faults, kills }
+  /** Each node that ends with SIGTERM counts. */
+  const fault = (kind: Kind) => (kind === "end" ? faults.end : Effect.zipRight(count(kind), faults[kind]))
+  return { begun, fault, kills }
 }
 
 const quantile = (sorted: ReadonlyArray<number>, part: number): number =>
@@ -211,10 +226,10 @@ export const survives = (plan: Plan) =>
     const working = yield* Effect.fork(
       Effect.forEach(clients, ({ work }) => work(isDone), { concurrency: "unbounded", discard: true })
     )
-    const { faults, kills } = makeFaults(nodes, database.folder, roll)
+    const { begun, fault, kills } = makeFaults(nodes, database.folder, roll)
     yield* Effect.forEach(
       orderOf(plan, roll),
-      (kind) => Effect.zipRight(Effect.sleep(300 + roll() * 1_500), faults[kind]),
+      (kind) => Effect.zipRight(Effect.sleep(100 + roll() * 1_000), fault(kind)),
       { concurrency: plan.atOnce ?? 1, discard: true }
     )
     isOver = true
@@ -233,13 +248,14 @@ export const survives = (plan: Plan) =>
     ]
     const figures = {
       seconds: Math.round((Date.now() - began) / 1000),
-      faults: plan.faults,
+      faults: begun,
       requests: model.asked.length,
       ...checked,
       problems: problems.length,
       connections: clients.reduce((sum, { connections }) => sum + connections(), 0),
       afterKill: spread(afterKills(kills, model.asked)),
-      handOver: spread(handOvers(model.asked, clients))
+      // The times of events are those of the nodes' clocks.
+      ...(plan.faults.stepped ? {} : { handOver: spread(handOvers(model.asked, clients)) })
     }
     console.log(JSON.stringify(figures, undefined, 1))
     const errors = nodes.flatMap((node) => node.errors)

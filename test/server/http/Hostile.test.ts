@@ -116,6 +116,13 @@ it("HT-28: addresses that guess are forgotten after others, and a minute later t
   assert.isUndefined(clients.wrongToken("a", 60_003))
 })
 
+it("HT-28: a clock that goes back does not make the minute longer", () => {
+  const clients = Clients.make({ ...Clients.defaultLimits, wrongTokens: 1 }, false)
+  assert.isUndefined(clients.wrongToken("a", 600_000))
+  assert.isUndefined(clients.wrongToken("a", 0))
+  assert.strictEqual(clients.wrongToken("a", 15_000), 45)
+})
+
 it("HT-26: another machine has a bounded number of connections", () => {
   const clients = Clients.make({ ...Clients.defaultLimits, connections: 2 }, false)
   const [first, second] = [clients.connection("192.0.2.1"), clients.connection("::ffff:192.0.2.1")]

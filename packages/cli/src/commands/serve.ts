@@ -43,6 +43,7 @@ interface Request {
   readonly node: Host.Node | undefined
   /** How long turns may go on after SIGTERM, in seconds. */
   readonly drain: number
+  readonly recovery: (typeof recoveries)[number] | undefined
   readonly logFormat: "text" | "json"
   /** Default: info, and at a terminal, where stdout names the listeners, warning. */
   readonly logLevel: Logs.Level | undefined
@@ -239,6 +240,7 @@ const run = Effect.fn("Command.serve")(function* (request: Request) {
     asker: askerOf(asks),
     answered: request.http !== undefined,
     node: request.node,
+    recovery: request.recovery,
     root,
     worlds: worldsOf(request, root)
   }
@@ -260,6 +262,8 @@ const run = Effect.fn("Command.serve")(function* (request: Request) {
     Effect.provide(Logs.layer(request.logFormat, request.logLevel))
   )
 })
+
+const recoveries = ["manual", "resume"] as const
 
 const aName = (text: string) => (isName(text) ? Effect.succeed(text) : Effect.fail(nameRule))
 
@@ -427,6 +431,11 @@ export const serve = verb({
       "SECONDS",
       "how long running turns may go on after SIGTERM before they are interrupted (default: 10)",
       0
+    ),
+    recovery: Flags.choice(
+      "recovery",
+      recoveries,
+      "what becomes of turns whose process died: they wait for somebody to resume them, or go on (default: manual)"
     ),
     root,
     chroot,

@@ -161,6 +161,7 @@ export const layer = (
     asker = PermissionPrompt.layer,
     background = false,
     node,
+    recovery,
     root,
     servers,
     worlds
@@ -173,6 +174,8 @@ export const layer = (
     readonly background?: boolean
     /** The server is this node of its database. */
     readonly node?: Node | undefined
+    /** What becomes of the work of processes that died (EX-E11). */
+    readonly recovery?: Daybook.Options["recovery"]
     readonly root?: string
     readonly worlds?: ReadonlyArray<string>
   }
@@ -188,6 +191,7 @@ export const layer = (
         Daybook.layer({
           ...where,
           ...options,
+          ...(recovery === undefined ? {} : { recovery }),
           ...(background && policy !== undefined ? { retention: policy } : {})
         })
     )

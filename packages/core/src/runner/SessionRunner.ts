@@ -152,9 +152,37 @@ const usedBy = ({ content, inputEstimate, price }: AssistantMessage): Partial<Us
   return estimateOf(inputEstimate, received, price)
 }
 
-/** Returns the events that settle leftover work. Call it only for a session without a running owner. */
-export const makeRecovery = Effect.gen(function* () {
+/** What a dead process left in a session. */
+export interface Leftover {
+  /** The events that settle it. */
+  readonly drafts: ReadonlyArray<Draft>
+  /** The activity that goes on after them (EX-E11); undefined if they settle it. */
+  readonly goesOn: ActivityID | undefined
+}
+
+/**
+ * Returns what a dead process left. Call it only for a session without a running owner. With `continues`, an activity that was cut
+ * off goes on, unless it was cut off before and no step has ended since: it may be what ends its processes.
+ */
+export const makeRecovery = Effect.fnUntraced(function* (continues: boolean) {
   const store = yield* SessionStore
+
+  const wasCutOff = Effect.fnUntraced(function* (sessionID: SessionID, open: AssistantMessage | undefined) {
+    const { items } = yield* store.messages({ sessionID, order: "desc", limit: 5 })
+    const last = items.find((message) => message.type === "assistant" && message.id !== open?.id)
+    return last?.type === "assistant" && last.error?.type === processEnded.type
+  })
+
+  const settled = Effect.fnUntraced(function* (sessionID: SessionID, activityID: ActivityID) {
+    // A damaged event must not keep the session from going on.
+    const stoppedAt = yield* Effect.catchTag(store.lastWork(sessionID), "EventUnreadable", () => Effect.void)
+    return draft("session.next.activity.settled", {
+      activityID,
+      outcome: "interrupted",
+      error: processEnded,
+      ...(stoppedAt === undefined ? {} : { stoppedAt })
+    })
+  })
 
   return spanned(
     "Recovery.settle",
@@ -171,19 +199,9 @@ export const makeRecovery = Effect.gen(function* () {
         // The process that ran this compaction is gone, so its end is recorded here (CM-7).
         drafts.push(draft("session.next.compaction.failed", { messageID: compaction.id, error: processEnded }))
       }
-      if (activity?.state === "running") {
-        // A damaged event must not keep the session from going on.
-        const stoppedAt = yield* Effect.catchTag(store.lastWork(id), "EventUnreadable", () => Effect.succeed(undefined))
-        drafts.push(
-          draft("session.next.activity.settled", {
-            activityID: activity.id,
-            outcome: "interrupted",
-            error: processEnded,
-            ...(stoppedAt === undefined ? {} : { stoppedAt })
-          })
-        )
-      }
-      return drafts
+      if (activity?.state !== "running") return { drafts, goesOn: undefined } satisfies Leftover
+      if (continues && !(yield* wasCutOff(id, step))) return { drafts, goesOn: activity.id } satisfies Leftover
+      return { drafts: [...drafts, yield* settled(id, activity.id)], goesOn: undefined } satisfies Leftover
     })
   )
 })
@@ -248,20 +266,21 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
   const log = yield* EventLog
   const store = yield* SessionStore
   const identifiers = yield* Identifiers
-  const recovery = yield* makeRecovery
+  const recovery = yield* makeRecovery(options.continues)
   const { compactOnRequest, preview, turns } = yield* makeParts(options)
 
-  /**
-   * Fails what an earlier process left running and marks its activity as interrupted; nothing runs again (TU-2). Returns
-   * whether there was something.
-   */
+  const goingOn = (sessionID: SessionID, activityID: ActivityID, turns: number) =>
+    Effect.map(store.continued(sessionID, { trigger: "resume", admittedSeq: undefined }), (before) =>
+      Activity.goOn(activityID, turns, before)
+    )
+
+  /** Fails what an earlier process left running, and nothing runs again (TU-2). */
   const recover = spanned(
     "SessionRunner.recover",
     Effect.fnUntraced(function* (session: Session, owner: OwnerToken) {
-      const drafts = yield* recovery(session)
-      if (!Arr.isNonEmptyReadonlyArray(drafts)) return false
-      yield* log.append(session.id, drafts, { owner })
-      return true
+      const { drafts, goesOn } = yield* recovery(session)
+      if (Arr.isNonEmptyReadonlyArray(drafts)) yield* log.append(session.id, drafts, { owner })
+      return { isSettled: drafts.length > 0, open: goesOn === undefined ? undefined : yield* goingOn(session.id, goesOn, 0) }
     })
   )
 
@@ -271,8 +290,7 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
     if (handed?.activityID === undefined || activity?.state !== "running" || activity.id !== handed.activityID) {
       return undefined
     }
-    const before = yield* store.continued(sessionID, { trigger: "resume", admittedSeq: undefined })
-    return Activity.goOn(activity.id, handed.turns, before)
+    return yield* goingOn(sessionID, activity.id, handed.turns)
   })
 
   /** Runs one activity, and logs its end or hands it over, however it ends. */
@@ -311,9 +329,11 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
       /** What a dead process left precedes queued inputs (EX-403). */
       let continues = false
       let open = yield* handedOver(input, standing)
-      if (open === undefined && !input.clean && (yield* recover(standing.session, input.owner))) {
-        continues = standing.session.activity?.state === "running" && (forced || options.continues)
-        standing = yield* store.standing(input.sessionID)
+      if (open === undefined && !input.clean) {
+        const left = yield* recover(standing.session, input.owner)
+        open = left.open
+        continues = open === undefined && standing.session.activity?.state === "running" && forced
+        if (left.isSettled) standing = yield* store.standing(input.sessionID)
       }
       for (;;) {
         const picked = Activity.pick(standing)

@@ -129,7 +129,7 @@ export const make = Effect.fnUntraced(function* ({ imported, unlessRemoved }: Ex
   const log = yield* EventLog
   const store = yield* SessionStore
   const identifiers = yield* Identifiers
-  const recovery = yield* SessionRunner.makeRecovery
+  const recovery = yield* SessionRunner.makeRecovery(false)
   const { placeOf, promptOf } = yield* makePlaces
 
   /** The state of a copy: what the fork has so far. */
@@ -212,7 +212,7 @@ export const make = Effect.fnUntraced(function* ({ imported, unlessRemoved }: Ex
     messageID: MessageID | undefined,
     { ids, labels }: Effect.Effect.Success<ReturnType<typeof copy>>
   ) {
-    const open = yield* recovery(yield* store.get(to))
+    const { drafts: open } = yield* recovery(yield* store.get(to))
     const named = [...labels].flatMap(([id, label]) => {
       const now = ids.get(id)
       return now === undefined ? [] : [draft("session.next.labeled", { messageID: now, label })]

@@ -18,13 +18,15 @@ import {
   LayerMap,
   Metric,
   Option,
-  Schedule,
   Schema,
-  type Scope
+  type Scope,
+  Stream
 } from "effect"
+import { Moves } from "@daybook/log/coordination/Moves"
 import { type Ownership, type SessionBusy, SessionOwner } from "@daybook/log/coordination/SessionOwner"
 import type { ActivityID, SessionID } from "@daybook/log/domain/Identifiers"
 import { unfinished } from "@daybook/log/domain/Imported"
+import type { Draft } from "@daybook/log/events/SessionEvents"
 import type { Session } from "@daybook/log/domain/Message"
 import { CurrentLocation, type Location } from "@daybook/log/domain/Values"
 import {
@@ -316,38 +318,38 @@ const makeWaiters = () => {
 }
 
 /** Work under the session's ownership while nothing runs. */
-const makeResting = Effect.gen(function* () {
+const makeResting = Effect.fnUntraced(function* (continues: boolean) {
   const store = yield* SessionStore
   const owners = yield* SessionOwner
   const log = yield* EventLog
-  const recovery = yield* makeRecovery
+  const [settling, leaving] = [yield* makeRecovery(false), yield* makeRecovery(continues)]
 
-  /** Settles what a dead process left; whether there was something. */
-  const recover = Effect.fnUntraced(function* (sessionID: SessionID, owner: OwnerToken) {
-    const drafts = yield* recovery(yield* store.get(sessionID))
-    if (!Arr.isNonEmptyReadonlyArray(drafts)) return false
-    yield* log.append(sessionID, drafts, { owner })
-    return true
-  })
+  const append = (sessionID: SessionID, drafts: ReadonlyArray<Draft>, owner: OwnerToken) =>
+    Arr.isNonEmptyReadonlyArray(drafts) ? log.append(sessionID, drafts, { owner }) : Effect.void
 
   const atRest: Service["atRest"] = Effect.fn("SessionExecution.atRest")(function* (sessionID, work) {
     yield* store.get(sessionID)
     const { begun, token } = yield* owners.acquireUnlessBusy(sessionID)
     begun()
-    yield* recover(sessionID, token)
+    const { drafts } = yield* settling(yield* store.get(sessionID))
+    yield* append(sessionID, drafts, token)
     return yield* work(token)
   }, Effect.scoped)
 
   const settle = Effect.fn("SessionExecution.settle")(
     function* (sessionID: SessionID) {
       // Usually there is nothing to settle: then nothing is written.
-      if ((yield* recovery(yield* store.get(sessionID))).length === 0) return false
+      if ((yield* settling(yield* store.get(sessionID))).drafts.length === 0) return false
       if ((yield* owners.handedOver).includes(sessionID)) return false
       // Waits once until it is known whether the owner lives: a lease, if it died on another machine.
       const { handOver, handed, token } = yield* owners.acquireUnlessBusy(sessionID)
       // Race: an owner handed it over since that look.
       if (handed !== undefined) return yield* Effect.as(handOver(handed), false)
-      return yield* recover(sessionID, token)
+      const { drafts, goesOn } = yield* leaving(yield* store.get(sessionID))
+      yield* append(sessionID, drafts, token)
+      if (goesOn === undefined) return drafts.length > 0
+      // As if its owner had handed it over (EX-824).
+      return yield* Effect.as(handOver({ activityID: goesOn, turns: 0 }), false)
     },
     Effect.scoped,
     // A live process owns the session.
@@ -358,7 +360,8 @@ const makeResting = Effect.gen(function* () {
 })
 
 const make = Effect.fnUntraced(function* <R>(
-  location: LocationLayer<never, R>
+  location: LocationLayer<never, R>,
+  continues: boolean
 ): Effect.fn.Return<
   Context.Tag.Service<typeof SessionExecution>,
   never,
@@ -366,6 +369,7 @@ const make = Effect.fnUntraced(function* <R>(
 > {
   const store = yield* SessionStore
   const owners = yield* SessionOwner
+  const moves = yield* Moves
   const locations = yield* makeLocations(location)
   const runnerAt: RunnerAt = (at) =>
     Effect.map(locations.runtime(Data.struct(at)), ({ context }) => Context.get(context, SessionRunner))
@@ -385,7 +389,7 @@ const make = Effect.fnUntraced(function* <R>(
     report: () => Effect.void
   })
 
-  const resting = yield* makeResting
+  const resting = yield* makeResting(continues)
 
   /** Between two owners, an activity is stopped where it was left. */
   const stopHandedOver = Effect.fnUntraced(function* (sessionID: SessionID, activityID: ActivityID | undefined) {
@@ -420,13 +424,18 @@ const make = Effect.fnUntraced(function* <R>(
       ),
     leave: departure.leave,
     left: departure.left,
-    takeUp: (goOn) =>
-      Effect.suspend(() => (departure.isLeaving() ? Effect.succeed([]) : owners.handedOver)).pipe(
+    takeUp: (goOn) => {
+      const look = Effect.suspend(() => (departure.isLeaving() ? Effect.succeed([]) : owners.handedOver)).pipe(
         Effect.flatMap(Effect.forEach(goOn, { discard: true })),
-        Effect.catchAll((error) => Effect.logWarning("sessions that were handed over could not be found", error)),
-        Effect.repeat(Schedule.spaced(lookForHandedOver)),
+        Effect.catchAll((error) => Effect.logWarning("sessions that were handed over could not be found", error))
+      )
+      // A hint that comes during a look causes one more look.
+      return Stream.merge(Stream.tick(lookForHandedOver), moves.told).pipe(
+        Stream.buffer({ capacity: 1, strategy: "sliding" }),
+        Stream.runForEach(() => look),
         Effect.zipRight(Effect.never)
-      ),
+      )
+    },
     ...resting,
     settled: coordinator.settled,
     lastFailure: waiters.lastFailure,
@@ -438,4 +447,6 @@ const make = Effect.fnUntraced(function* <R>(
   })
 })
 
-export const layer = <R>(location: LocationLayer<never, R>) => Layer.scoped(SessionExecution, make(location))
+/** `continues`: what a dead process left goes on when it is settled (EX-E11). */
+export const layer = <R>(location: LocationLayer<never, R>, continues: boolean) =>
+  Layer.scoped(SessionExecution, make(location, continues))

@@ -26,6 +26,7 @@ import { type Steps, written } from "../storage/Steps.ts"
 import { retryBusy } from "../storage/Transaction.ts"
 import * as SessionRows from "../store/SessionRows.ts"
 import type { Standing } from "../store/SessionStore.ts"
+import { Moves, type Service as Hints } from "./Moves.ts"
 import * as OwnerID from "./OwnerID.ts"
 import * as OwnerRows from "./OwnerRows.ts"
 import { type Ownership, SessionBusy, SessionOwner } from "./SessionOwner.ts"
@@ -66,7 +67,8 @@ const together = 250
 const makeKeptSessions = Effect.fnUntraced(function* (
   { readSql, sql }: Connections,
   held: Map<SessionID, number>,
-  keepMs: number
+  keepMs: number,
+  moves: Hints
 ): Effect.fn.Return<KeptSessions, never, Scope.Scope> {
   const scope = yield* Effect.scope
   const readStanding = SessionRows.standing(readSql)
@@ -76,7 +78,10 @@ const makeKeptSessions = Effect.fnUntraced(function* (
     Effect.suspend(() => {
       if (held.get(sessionID) === token.epoch) held.delete(sessionID)
       return Effect.ignoreLogged(
-        write("release the session", sql, () => OwnerRows.releaseOwnership(sessionID, token, next))
+        Effect.zipRight(
+          write("release the session", sql, () => OwnerRows.releaseOwnership(sessionID, token, next)),
+          next === undefined ? Effect.void : moves.tell
+        )
       )
     })
 
@@ -273,7 +278,7 @@ const makeRenewals = Effect.fnUntraced(function* (
 
 /** Holds sessions: renews their leases until the scope closes, then keeps or releases them. */
 const makeHold =
-  (sql: SqlClient.SqlClient, held: Map<SessionID, number>, renewals: Renewals, keeping: KeptSessions) =>
+  (sql: SqlClient.SqlClient, held: Map<SessionID, number>, renewals: Renewals, keeping: KeptSessions, moves: Hints) =>
   (
     sessionID: SessionID,
     token: OwnerToken,
@@ -291,7 +296,10 @@ const makeHold =
       })
       yield* renewals.begin(sessionID, lease)
       const handOver: Ownership["handOver"] = (next) =>
-        write("hand the session over", sql, () => OwnerRows.releaseOwnership(sessionID, token, next))
+        Effect.zipLeft(
+          write("hand the session over", sql, () => OwnerRows.releaseOwnership(sessionID, token, next)),
+          moves.tell
+        )
       const begun = () => void (next = undefined)
       return { token, kept, handed, begun, handOver, stopRequested }
     })
@@ -431,9 +439,10 @@ const makeRequestStop = (
 const make = Effect.fnUntraced(function* (options: OwnerOptions) {
   const sql = yield* SqlClient.SqlClient
   const readSql = yield* ReadSql
+  const moves = yield* Moves
   const process = options.process ?? OwnerID.make()
   const held = new Map<SessionID, number>()
-  const kept = yield* makeKeptSessions({ sql, readSql }, held, options.keepMs ?? 0)
+  const kept = yield* makeKeptSessions({ sql, readSql }, held, options.keepMs ?? 0, moves)
   const self: OwnerRows.Self = { process, ownerID: process.ownerID(), held }
   const leaseMs = OwnerRows.clamp(options.leaseMs ?? OwnerRows.standardMs)
   const renewals = yield* makeRenewals(sql, self.ownerID, leaseMs)
@@ -447,7 +456,7 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
     )
 
   return SessionOwner.of({
-    ...makeAcquire({ sql, readSql }, self, held, leaseMs, kept)(makeHold(sql, held, renewals, kept)),
+    ...makeAcquire({ sql, readSql }, self, held, leaseMs, kept)(makeHold(sql, held, renewals, kept, moves)),
     foreign,
     requestStop: makeRequestStop(sql, readSql, self),
     owned,

@@ -4,7 +4,8 @@
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
-import { Context, Duration, Effect, type Fiber, Option, Predicate, Schedule, Schema } from "effect"
+import { Context, Effect, type Fiber, Option, Predicate, Schedule, Schema } from "effect"
+import { forAtMost } from "../support/ForAtMost.ts"
 import * as Connection from "./Connection.ts"
 import { isPostgres } from "./Dialect.ts"
 
@@ -115,9 +116,7 @@ const hasCode = (error: unknown, code: string): boolean =>
 const busySchedule = Schedule.exponential("5 millis", 1.5).pipe(
   Schedule.union(Schedule.spaced("250 millis")),
   Schedule.jittered,
-  // Whole milliseconds: a part of one makes times of which a clock in nanoseconds has no number.
-  Schedule.modifyDelay((_, pause) => Duration.millis(Math.ceil(Duration.toMillis(pause)))),
-  Schedule.upTo("10 seconds")
+  forAtMost("10 seconds")
 )
 
 export const isBusy = (error: unknown): boolean => error instanceof SqlError.SqlError && reasonOf(error) === "busy"

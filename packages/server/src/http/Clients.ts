@@ -114,7 +114,9 @@ export const make = (limits: Limits, behindProxy: boolean): Clients => {
     rated: buckets.take,
     wrongToken: (address, now) => {
       const known = wrong.get(address)
-      const window = known !== undefined && now - known.since < minute ? known : { since: now, count: 0 }
+      // A clock that goes back begins a new window.
+      const isOpen = known !== undefined && now >= known.since && now - known.since < minute
+      const window = isOpen ? known : { since: now, count: 0 }
       putNewest(wrong, address, { ...window, count: window.count + 1 }, rememberedAddresses)
       return window.count < limits.wrongTokens ? undefined : Math.ceil((window.since + minute - now) / 1_000)
     }
