@@ -99,6 +99,27 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
   )
 
   it.scopedLive(
+    "CU-25, EX-E13, CL-828: with `--recovery resume` the turn of a killed node goes on at another, as the same activity",
+    () =>
+      Effect.gen(function* () {
+        const url = yield* database
+        const resuming = servedNode(url, ["--recovery", "resume"])
+        const [one, two] = yield* Effect.all([resuming, resuming], { concurrency: 2 })
+        const { frames, id, turn } = yield* ranByTwo(one, two, "who?")
+        yield* turn.text("half an ans")
+        yield* prompt(one, id, "afterwards")
+        yield* two.process.signal("SIGKILL")
+        const again = yield* one.model.next
+        assert.notInclude(JSON.stringify(again.body.messages), "afterwards")
+        yield* answers(again, "whole")
+        assert.strictEqual(yield* heardFrame(frames, "the end of the turn", outcomeOf), "completed")
+        yield* answers(yield* one.model.next, "done")
+        assert.strictEqual(yield* heardFrame(frames, "the end of the queue", outcomeOf), "completed")
+      }),
+    60_000
+  )
+
+  it.scopedLive(
     "CU-28, CU-34, OB-4: at SIGTERM in mid-run, another node goes on with the activity and its queue",
     () =>
       Effect.gen(function* () {

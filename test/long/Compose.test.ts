@@ -175,9 +175,9 @@ describe.skipIf(lacks("compose"))("deploy/compose.yaml", { timeout: 600_000 }, (
     await whole()
   })
 
-  it("CL-827, CU-25: the turn of a node that dies is interrupted for all its readers, and the next prompt is answered", async () => {
-    const answer = await during(600, (runner) => signal(["kill"], runner))
-    assert.deepStrictEqual(heardBy(answer), all("interrupted"))
+  it("CL-827, CU-25: the turn of a node that dies goes on for all its readers, and the next prompt is answered", async () => {
+    const answer = await during(100, (runner) => signal(["kill"], runner))
+    assert.deepStrictEqual(heardBy(answer), all("completed"))
     const asked = await request("POST", `/sessions/${answer.id}/ask`, {
       id: `msg_${randomUUID()}`,
       prompt: { text: "count to 3" }

@@ -112,8 +112,9 @@ export interface Settings<Extra = never> {
   readonly snapshotBytes?: number
   /**
    * What to do at startup with work of dead processes. `manual` (default): nothing, so that nothing is spent unasked;
-   * `Sessions.interrupted` and `Sessions.waiting` list it. `resume`: continues interrupted activities and runs every
-   * waiting prompt, including those admitted with `resume: false`.
+   * `Sessions.interrupted` and `Sessions.waiting` list it. `resume`: goes on with activities that were cut off, unless
+   * they were cut off twice without a step between, and runs every waiting prompt, including those admitted with
+   * `resume: false`. A call that ran is settled as interrupted; the model may make it again.
    */
   readonly recovery?: "manual" | "resume"
   /**

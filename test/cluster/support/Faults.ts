@@ -36,7 +36,7 @@ export interface Plan {
 }
 
 /** Longer than the leases of sessions, five seconds, and of shards, six, with the time in which others see that they ended. */
-const outlasting = 9_000
+const outlasting = 12_000
 
 /** How long clients may take to see the end of what they prompted, after the last fault. */
 const settling = "90 seconds"

@@ -162,6 +162,39 @@ export const recovery = ({ give = giveFileTo, leave = leaveFile, open, runtime }
       })
   )
 
+  it.scopedLive(
+    "EX-E13: what was cut off goes on as the same activity, but not after a second cut without a step between",
+    () =>
+      Effect.gen(function* () {
+        const { copy, id } = yield* leftBehind
+        yield* give(copy, goneOwner)
+        const again = join(yield* temporaryFolder, "again.db")
+        const since = (seq: number) => Effect.map(eventTypes(id), (types) => types.slice(seq))
+        const before = yield* Effect.provide(
+          Effect.gen(function* () {
+            const before = (yield* eventTypes(id)).length
+            yield* (yield* ScriptedModel).request
+            assert.deepStrictEqual((yield* since(before)).slice(0, 2), [
+              "session.next.step.failed",
+              "session.next.step.started"
+            ])
+            yield* leave(copy, again)
+            return (yield* eventTypes(id)).length
+          }),
+          yield* open({ filename: copy, recovery: "resume" })
+        )
+        yield* give(again, goneOwner)
+        yield* Effect.gen(function* () {
+          const model = yield* ScriptedModel
+          assert.deepStrictEqual(userTexts(yield* model.request), ["first", "second"])
+          assert.deepStrictEqual((yield* since(before)).slice(0, 2), [
+            "session.next.step.failed",
+            "session.next.activity.settled"
+          ])
+        }).pipe(Effect.provide(runtime({ filename: again, recovery: "resume" })))
+      })
+  )
+
   for (const [policy, first] of [
     ["manual", ["first", "second"]],
     ["resume", ["first"]]

@@ -280,7 +280,10 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
     Effect.fnUntraced(function* (session: Session, owner: OwnerToken) {
       const { drafts, goesOn } = yield* recovery(session)
       if (Arr.isNonEmptyReadonlyArray(drafts)) yield* log.append(session.id, drafts, { owner })
-      return { isSettled: drafts.length > 0, open: goesOn === undefined ? undefined : yield* goingOn(session.id, goesOn, 0) }
+      return {
+        isSettled: drafts.length > 0,
+        open: goesOn === undefined ? undefined : yield* goingOn(session.id, goesOn, 0)
+      }
     })
   )
 
