@@ -1,12 +1,16 @@
 /**
- * The question that waits for the person: a tool's permission, or a model's question. It knows which one is drawn, from when on
- * keys answer it, and what each does. Spec: SC-520..SC-523 in specs/screen.md.
+ * What is in place of the editor: the question that waits for the person, a tool's permission or a model's question, and the list to
+ * choose from. It knows which question is drawn, from when on keys answer it, and what each does. Spec: SC-520..SC-524 in
+ * specs/screen.md.
  */
 import { matchesKey } from "@mariozechner/pi-tui/dist/keys.js"
+import { Effect } from "effect"
 import * as Ask from "./Ask.ts"
 import type { Asks, Pending } from "./Asks.ts"
+import type * as Commands from "./Commands.ts"
 import type { Size } from "./Draw.ts"
 import * as Input from "./Input.ts"
+import type { Talk } from "./Talk.ts"
 import type { Theme } from "./Theme.ts"
 
 export interface Options {
@@ -126,6 +130,63 @@ export const make = ({ answer, appears, asks, dismiss, input, questions, size, t
       const { pending } = dialog
       const pages = Ask.pagesOf(pending.request, size(), theme()).length
       reply(pending, Ask.onKey(pending.request, mode, ends ? "\u001b" : key, pages))
+    }
+  }
+}
+
+/** A list that a person chooses from, with a preview of what is chosen (SC-524). */
+interface OpenList {
+  list: Ask.List
+  preview: ReadonlyArray<string>
+  previewOf: string | undefined
+  readonly load: Commands.ChoiceRequest["preview"]
+  readonly done: (choice: Ask.Choice | undefined) => void
+}
+
+export type Choosing = ReturnType<typeof makeChoosing>
+
+export const makeChoosing = ({ act, changed }: { readonly act: Talk["act"]; readonly changed: () => void }) => {
+  let open: OpenList | undefined
+
+  const loadPreview = (choosing: OpenList) => {
+    const choice = Ask.chosen(choosing.list)
+    if (choosing.load === undefined || choice === undefined || choice.value === choosing.previewOf) return
+    choosing.previewOf = choice.value
+    choosing.preview = []
+    act(
+      Effect.map(choosing.load(choice), (lines) => {
+        if (choosing.previewOf === choice.value) choosing.preview = lines
+      })
+    )
+  }
+
+  return {
+    isOpen: () => open !== undefined,
+    /** Opens a list; the effect ends with what is chosen. */
+    choose: ({ at = 0, choices, preview, title }: Commands.ChoiceRequest) =>
+      Effect.async<Ask.Choice | undefined>((resume) => {
+        open = {
+          list: { title, choices, filter: "", at },
+          preview: [],
+          previewOf: undefined,
+          load: preview,
+          done: (choice) => {
+            open = undefined
+            resume(Effect.succeed(choice))
+          }
+        }
+        loadPreview(open)
+        changed()
+      }),
+    /** The list's lines; undefined if none is open. */
+    lines: (at: Size, theme: Theme): ReadonlyArray<string> | undefined =>
+      open === undefined ? undefined : Ask.listLines(open.list, open.preview, at, theme),
+    onKey: (key: string): void => {
+      if (open === undefined) return
+      if (matchesKey(key, "enter")) return open.done(Ask.chosen(open.list))
+      if (matchesKey(key, "escape") || matchesKey(key, "ctrl+c")) return open.done(undefined)
+      open.list = Ask.onListKey(open.list, key)
+      loadPreview(open)
     }
   }
 }

@@ -21,7 +21,6 @@ import * as Signal from "../support/Signal.ts"
 import type { Output } from "../terminal/Output.ts"
 import { type Asks, watchServer } from "./Asks.ts"
 import * as RunMode from "../arguments/RunMode.ts"
-import * as Choosing from "./Choosing.ts"
 import type * as Commands from "./Commands.ts"
 import { keys } from "./Commands.ts"
 import * as Dialogs from "./Dialogs.ts"
@@ -87,7 +86,7 @@ interface Screen {
   readonly tty: () => Tty.Tty
   readonly input: Input.Input
   readonly dialogs: Dialogs.Dialogs
-  readonly choosing: Choosing.Choosing
+  readonly choosing: Dialogs.Choosing
   readonly narrowed: ReturnType<typeof Draw.makeNarrowing>
   readonly remote: Remote["Type"]
   readonly mode: string | undefined
@@ -282,7 +281,7 @@ const make = Effect.fnUntraced(function* (options: Options, changed: () => void,
     tty,
     input,
     dialogs,
-    choosing: Choosing.make({ act: talk.act, changed }),
+    choosing: Dialogs.makeChoosing({ act: talk.act, changed }),
     narrowed: Draw.makeNarrowing(),
     remote: yield* Remote,
     mode: RunMode.inWords(yield* RunMode.CurrentRunMode),

@@ -4,7 +4,7 @@
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
-import { Context, Effect, type Fiber, Option, Predicate, Schedule, Schema } from "effect"
+import { Context, Duration, Effect, type Fiber, Option, Predicate, Schedule, Schema } from "effect"
 import { forAtMost } from "../support/ForAtMost.ts"
 import * as Connection from "./Connection.ts"
 import { isPostgres } from "./Dialect.ts"
@@ -92,6 +92,14 @@ export const isInTransactionOf = (
 export const insideOwnTransaction: Effect.Effect<never> = Effect.dieMessage(
   "an append inside a transaction of the log would wait for itself: append after it"
 )
+
+/**
+ * How long work waits for a connection to a database that is away; files are never away. Ten seconds by default, as for appends (PG-8).
+ * A server gives its requests less, so that a client gets its answer soon. Spec: PG-16, PG-18.
+ */
+export class Patience extends Context.Reference<Patience>()("@daybook/log/Patience", {
+  defaultValue: (): Duration.Duration => Duration.seconds(10)
+}) {}
 
 // Codes of the SQL standard for two failures: no connection to the server could be made in time, and the connection broke
 // during a commit, whose outcome is unknown.

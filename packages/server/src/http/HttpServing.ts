@@ -13,7 +13,7 @@ import { Context, Duration, Effect, FiberRef, Layer, LogLevel, Metric, Runtime, 
 import { SessionExecution } from "@daybook/core/session/SessionExecution"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import { Patience } from "@daybook/log/storage/Patience"
+import { Patience } from "@daybook/log/storage/Transaction"
 import { fairly } from "@daybook/log/support/EventLoop"
 import * as Count from "../shared/Count.ts"
 import * as Answering from "./Answering.ts"
