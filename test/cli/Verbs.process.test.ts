@@ -222,7 +222,7 @@ describe("verbs", () => {
         writeFileSync(garbage, "no database".repeat(500))
         for (const [env, code, about, says] of [
           [{ DAYBOOK_DB: garbage }, 6, "database", /damaged or not an SQLite database/],
-          [{ DAYBOOK_DB: here.cwd }, 6, "database", /cannot be written/],
+          [{ DAYBOOK_DB: here.cwd }, 6, "database", /it is a folder and cannot be used as a file/],
           [
             { DAYBOOK_DB: join(garbage, "under") },
             6,

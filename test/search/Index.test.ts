@@ -130,7 +130,7 @@ it.scoped("SE-5: an index whose file or folder cannot be used is named with the 
     mkdirSync(path)
     for (const [where, reason] of [
       ["/proc/daybook/log.search", /: its folder cannot be made \(ENOENT\)$/],
-      [path, /: this user may not write its file$/]
+      [path, /: it is a folder and cannot be used as a file; /]
     ] as const) {
       const { message } = yield* Effect.flip(openIndex(where))
       assert.match(message, reason)

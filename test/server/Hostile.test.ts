@@ -131,8 +131,8 @@ it.scopedLive("SO-65: what a client sent before it went away is taken", () =>
     const client = yield* connect(served.path)
     const lines = Array.from({ length: 12 }, (_, at) => `{"op":"send","id":"m${at}","input":"hi ${at}"}\n`)
     yield* Effect.async<void>((resume) => void client.socket.write(lines.join(""), () => resume(Effect.void)))
-    // The server has read them: what it has not read goes with the connection.
-    assert.strictEqual((yield* client.next)["id"], "m0")
+    // At its first answer the server has read all lines: what it has not read goes with the connection.
+    yield* client.next
     yield* client.leave
     assert.isTrue(Option.isSome(yield* admitted(served, "m11")))
   })

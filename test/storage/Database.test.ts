@@ -224,7 +224,7 @@ it.scopedLive("ST-7: a missing folder, and a folder in place of a file, are refu
     mkdirSync(join(folder, "daybook.db"))
     const instead = yield* refusal(join(folder, "daybook.db"))
     assert.strictEqual(instead.reason, "cannot-open")
-    assert.include(instead.message, "it is a folder, and the database is a file: name one, such as ")
+    assert.include(instead.message, "it is a folder and cannot be used as a file; name a file, such as ")
     assert.include(instead.message, join(folder, "daybook.db", "daybook.sqlite"))
   })
 )

@@ -112,7 +112,7 @@ const refuse = (filename: string, failure: unknown): DatabaseError => {
   const full = fullDisk(filename, cause)
   if (full !== undefined) return new DatabaseError({ filename, reason: "disk-full", details: full })
   if (reason === "read-only" && statSync(filename, { throwIfNoEntry: false })?.isDirectory()) {
-    const details = `it is a folder, and the database is a file: name one, such as ${join(filename, "daybook.sqlite")}`
+    const details = `it is a folder and cannot be used as a file; name a file, such as ${join(filename, "daybook.sqlite")}`
     return new DatabaseError({ filename, reason: "cannot-open", details })
   }
   const said = cause instanceof SqlError.SqlError ? cause.cause : cause
