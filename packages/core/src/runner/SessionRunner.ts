@@ -156,7 +156,7 @@ const usedBy = ({ content, inputEstimate, price }: AssistantMessage): Partial<Us
 export interface Leftover {
   /** The events that settle it. */
   readonly drafts: ReadonlyArray<Draft>
-  /** The activity that goes on after them (EX-E11); undefined if they settle it. */
+  /** The activity that goes on after them (EX-E13); undefined if they settle it. */
   readonly goesOn: ActivityID | undefined
 }
 
@@ -274,7 +274,7 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
       Activity.goOn(activityID, turns, before)
     )
 
-  /** Fails what an earlier process left running, and nothing runs again (TU-2). */
+  /** Fails what an earlier process left running, and runs none of it again (TU-2). */
   const recover = spanned(
     "SessionRunner.recover",
     Effect.fnUntraced(function* (session: Session, owner: OwnerToken) {

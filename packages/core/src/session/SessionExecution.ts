@@ -447,6 +447,6 @@ const make = Effect.fnUntraced(function* <R>(
   })
 })
 
-/** `continues`: what a dead process left goes on when it is settled (EX-E11). */
+/** `continues`: what a dead process left goes on when it is settled (EX-E13). */
 export const layer = <R>(location: LocationLayer<never, R>, continues: boolean) =>
   Layer.scoped(SessionExecution, make(location, continues))
