@@ -211,7 +211,7 @@ export interface RunnerOptions {
   readonly steerBatchLimit: number
   /** The host's limit for sessions without a budget. */
   readonly budget: Budget
-  /** Whether any drain continues an activity that a dead process left, not only a forced one (EX-E11). */
+  /** Whether an activity that a dead process left goes on in any drain (EX-E13). */
   readonly continues: boolean
 }
 
