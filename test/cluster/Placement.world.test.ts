@@ -86,6 +86,7 @@ const answer = (event: SessionEvent) => (event.type === "session.next.text.ended
 const begun = (event: SessionEvent) => (event.type === "session.next.text.started" ? "begun" : undefined)
 const outcome = (event: SessionEvent) =>
   event.type === "session.next.activity.settled" ? event.data.outcome : undefined
+const failure = (event: SessionEvent) => (event.type === "session.next.step.failed" ? event.data.error.type : undefined)
 
 /** Longer than a test: a sweep must not do what a wake does. */
 const never = 3_600_000
@@ -168,13 +169,14 @@ describe.skipIf(lacks("postgres"))("cluster", () => {
     })
   )
 
-  it.scopedLive("CU-6: a turn that dies with its node is settled by the node that runs the next prompt", () =>
+  it.scopedLive("CU-6, EX-E13: a turn that dies with its node goes on at the node that runs the next prompt", () =>
     Effect.gen(function* () {
       const { ask, hold, id, seen, two } = yield* scenario(500)
       const after = yield* hold
       yield* two.kill
       assert.strictEqual(yield* ask(id, after), "from one")
-      assert.strictEqual(yield* seen(id, after, outcome), "interrupted")
+      assert.strictEqual(yield* seen(id, after, failure), "process.ended")
+      assert.strictEqual(yield* seen(id, after, outcome), "completed")
     })
   )
 })
