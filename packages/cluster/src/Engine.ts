@@ -104,10 +104,10 @@ const moving = 1_000_000_000n
 
 /**
  * The engine's clock, which shortens sleeps that sessions would wait for. After each look for free shards the engine sleeps a
- * second, which no setting changes; shards that become free meanwhile would have no holder for so long. What the nodes tell
- * ends the sleep between two looks, and for a second the next looks follow at once (CU-39). A node whose event loop was held
- * up reads what came meanwhile before a wait counts as too long: otherwise it would give up shards whose renewal was
- * answered.
+ * second, which no setting changes; shards that become free during that second would have no holder. A hint of another node
+ * ends the sleep between two looks, and for a second the next looks follow at once (CU-39). Before any other sleep ends, the
+ * event loop runs once: a node that was held up first reads its sockets. Otherwise it would give up shards whose renewal was
+ * already answered.
  */
 export const eager = Effect.fnUntraced(function* (clock: Clock.Clock, told: Stream.Stream<void>) {
   let lately: bigint | undefined
@@ -199,8 +199,8 @@ export const onceTakenUp =
 const forgotten = "1 second"
 
 /**
- * The nodes in PostgreSQL. A node takes shards only once it takes up work: meanwhile sessions would wait for it. Others know an address by its first
- * workspaces: one that comes back with other ones is forgotten first.
+ * The nodes in PostgreSQL. A node takes shards only once it takes up work: until then sessions would wait for it. Others know
+ * an address by its first workspaces: one that comes back with other ones is forgotten first.
  */
 const runnerStorage = (
   address: RunnerAddress.RunnerAddress,
@@ -225,7 +225,7 @@ const runnerStorage = (
       // They use one connection, which takes one statement at a time.
       const one = Effect.unsafeMakeSemaphore(1).withPermits(1)
       const locks = remembering({
-        // Told a moment later: then the engine counts the shards as this node's.
+        // The hint follows a moment later, when the engine counts the shards as this node's.
         acquire: (node, shards) =>
           Effect.tap(one(storage.acquire(node, shards)), ({ length }) =>
             length === 0 ? Effect.void : fork(Effect.zipRight(EventLoop.turn, moves.tell))
@@ -239,7 +239,7 @@ const runnerStorage = (
         register: (runner, healthy) => telling(onceTakenUp(takesUp)(storage.register(runner, healthy))),
         release: (_, shard) => Effect.tap(release(shard), () => Effect.sync(() => locks.forget(shard))),
         releaseAll,
-        // At once: who sees only that it left looks for its shards again.
+        // Both at once: a node that sees only the departure looks for the shards again.
         unregister: (node) =>
           telling(Effect.zipLeft(storage.unregister(node), Effect.ignore(releaseAll(node)), { concurrent: true }))
       })

@@ -276,7 +276,7 @@ const closing = ({ notice, writer }: Target, number: number, { state, sessions }
   { text: "COMMIT" }
 ]
 
-/** Sends statements that commit. Throws `Doubt` if nobody knows whether they did. */
+/** Sends statements that commit. Throws `Doubt` if it is not known whether the commit took place. */
 const commitWith = async (number: number, results: ReadonlyArray<Result>, send: () => Promise<unknown>) => {
   try {
     await send()

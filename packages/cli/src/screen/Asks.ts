@@ -96,7 +96,7 @@ export const make = (): Asks => {
   }
 }
 
-/** The decision as the server takes it; undefined if nobody decided. */
+/** The answer in the form that the server accepts; undefined if nobody decided. */
 export const decisionOf = (answer: Answer): Decision | undefined => {
   switch (answer._tag) {
     case "Once":

@@ -1,7 +1,6 @@
 /**
- * What is in place of the editor: the question that waits for the person, a tool's permission or a model's question, and the list to
- * choose from. It knows which question is drawn, from when on keys answer it, and what each does. Spec: SC-520..SC-524 in
- * specs/screen.md.
+ * The questions and lists that are shown instead of the editor. A question is a tool's permission or a model's question; this
+ * module knows which one is drawn, from when on keys answer it, and what each key does. Spec: SC-520..SC-524 in specs/screen.md.
  */
 import { matchesKey } from "@mariozechner/pi-tui/dist/keys.js"
 import { Effect } from "effect"
@@ -134,7 +133,7 @@ export const make = ({ answer, appears, asks, dismiss, input, questions, size, t
   }
 }
 
-/** A list that a person chooses from, with a preview of what is chosen (SC-524). */
+/** An open list, with a preview of the selected choice (SC-524). */
 interface OpenList {
   list: Ask.List
   preview: ReadonlyArray<string>
@@ -162,7 +161,7 @@ export const makeChoosing = ({ act, changed }: { readonly act: Talk["act"]; read
 
   return {
     isOpen: () => open !== undefined,
-    /** Opens a list; the effect ends with what is chosen. */
+    /** Opens a list. Returns the choice; undefined if the person left the list. */
     choose: ({ at = 0, choices, preview, title }: Commands.ChoiceRequest) =>
       Effect.async<Ask.Choice | undefined>((resume) => {
         open = {

@@ -20,7 +20,7 @@ export interface Options {
   readonly hint: { readonly get: () => string; readonly set: (text: string) => void }
   /** Runs something that has the terminal for itself. */
   readonly outside: <A>(run: () => A) => A
-  /** Keys of the picture: what they show or draw. */
+  /** The keys that change what is drawn. */
   readonly shows: ReadonlyArray<Binding>
   /** The terminal has ended. */
   readonly end: Effect.Effect<void>

@@ -54,7 +54,7 @@ export interface Options {
   readonly verb: (words: ReadonlyArray<string>) => Effect.Effect<void, unknown, Output>
 }
 
-/** Where git keeps what it knows of a folder. */
+/** The folder of git's data for a work tree. */
 const gitFolder = (directory: string): string | undefined => {
   const path = join(directory, ".git")
   const found = statSync(path, { throwIfNoEntry: false })
@@ -327,7 +327,7 @@ const picturesKeys = ({ state, talk }: Screen, keep: (lines: Lines) => void): Re
   ["ctrl+l", () => void (state.frame = { ...state.frame, columns: 0 })]
 ]
 
-/** Where what was typed goes: the list, the question or the editor. */
+/** Passes keys and pastes to the open list, else to the question, else to the editor. */
 const onTyped = ({ choosing, dialogs, state }: Screen, editing: Editing.Editing, typed: Tty.Typed): void => {
   switch (typed.type) {
     case "resize":
@@ -344,7 +344,7 @@ const onTyped = ({ choosing, dialogs, state }: Screen, editing: Editing.Editing,
       if (choosing.isOpen()) return
       const dialog = dialogs.answerable()
       if (dialog !== undefined && dialogs.onPaste(dialog, typed.text)) return
-      // A permission goes on waiting for its key: what is pasted meanwhile is for the next prompt.
+      // A permission takes no paste: the pasted text goes to the editor, for the next prompt.
       if (dialog === undefined) dialogs.elsewhere()
       return editing.onPaste(typed.text)
     }

@@ -162,7 +162,7 @@ export interface Leftover {
 
 /**
  * Returns what a dead process left. Call it only for a session without a running owner. With `continues`, an activity that was cut
- * off goes on, unless it was cut off before and no step has ended since: it may be what ends its processes.
+ * off goes on, unless the session's last answer before was cut off too: it may be what ends its processes.
  */
 export const makeRecovery = Effect.fnUntraced(function* (continues: boolean) {
   const store = yield* SessionStore

@@ -1,6 +1,6 @@
 /**
  * Hints between the processes of a database: a session was handed over, or a node came, left or took shards. A hint can be
- * lost, so who listens also looks at intervals. PostgreSQL carries them. A process of a file hears none.
+ * lost, so a listener also looks at intervals. PostgreSQL carries them; a database in a file has none.
  * Spec: EX-824 in specs/execution.md, CU-39 in specs/scale.md.
  */
 import { Context, Effect, PubSub, Stream } from "effect"
@@ -8,7 +8,7 @@ import { Context, Effect, PubSub, Stream } from "effect"
 export interface Service {
   /** Tells all processes of the database, this one included. */
   readonly tell: Effect.Effect<void>
-  /** What they tell. Hints that come while one is handled are one. */
+  /** The hints. Those that arrive while one is handled are joined into one. */
   readonly told: Stream.Stream<void>
 }
 

@@ -44,7 +44,7 @@ const pagesAtOnce = 256
 /** Bounds the load on the disk, so that commits of other processes stay fast. */
 const bytesPerSecond = 128 * 1024 * 1024
 
-/** What is not there: the file itself, or the folder that holds it. */
+/** Says which is missing: the file itself, or the folder that holds it. */
 const absence = (path: string, cause: object): string =>
   Predicate.hasProperty(cause, "path") && typeof cause.path === "string" && cause.path !== path
     ? `${cause.path} does not exist`

@@ -13,7 +13,7 @@ const lasting = (longest: Duration.Duration) =>
     })
   )
 
-/** A part of a millisecond makes times of which a clock in nanoseconds has no number. */
+/** Rounds up to whole milliseconds: a clock that counts nanoseconds in integers cannot represent every fraction of one. */
 const whole = (delay: Duration.Duration) => Duration.millis(Math.ceil(Duration.toMillis(delay)))
 
 /** Ends the schedule when this time has passed. Its delays are whole milliseconds. */
