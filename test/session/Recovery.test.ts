@@ -1,9 +1,10 @@
 /** What the runtime does with the work of dead processes. */
 import { assert, it } from "@effect/vitest"
-import { Array as Arr, Effect, Layer, TestClock } from "effect"
+import { Array as Arr, Effect, Layer, Queue, TestClock } from "effect"
 import { join } from "node:path"
 import { PermissionAsker } from "../../packages/core/src/permission/PermissionAsker.ts"
 import * as Harness from "../support/Harness.ts"
+import { giveFileTo, goneOwner } from "../support/Owners.ts"
 import { calls, callParts, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { recovery } from "./contract/Recovery.ts"
 
@@ -28,5 +29,39 @@ it.scoped("EX-480: sessions that wait for a person do not keep other sessions fr
       const last = yield* model.request
       assert.strictEqual(new Set([...first, last].flatMap(Harness.userTexts)).size, 17)
     }).pipe(Effect.provide(resumed))
+  })
+)
+
+it.scopedLive("EX-E13: an activity whose call ends its process twice in a row is settled, and the queue goes on", () =>
+  Effect.gen(function* () {
+    const folder = yield* Harness.temporaryFolder
+    const files = ["one.db", "two.db", "three.db"].map((name) => join(folder, name))
+    const [one = "", two = "", three = ""] = files
+    const asked = yield* Queue.unbounded<void>()
+    const permissionAsker = Layer.succeed(PermissionAsker, {
+      ask: () => Effect.zipRight(Queue.offer(asked, undefined), Effect.never)
+    })
+    const call = calls(callParts("c", "bash", { command: "rm -r build" }))
+    /** A process that ends while its call runs. */
+    const dies = (filename: string, copy: string, prompt: Effect.Effect<unknown, unknown, Harness.Opened>) =>
+      Effect.flatMap(Harness.open({ filename, recovery: "resume", permissionAsker }), (process) =>
+        Effect.gen(function* () {
+          yield* (yield* ScriptedModel).answer(call)
+          yield* prompt
+          yield* Queue.take(asked)
+          yield* Harness.leaveFile(filename, copy)
+          yield* giveFileTo(copy, goneOwner)
+        }).pipe(Effect.provide(process))
+      )
+    const prompted = Effect.gen(function* () {
+      const { id } = yield* Harness.newSession()
+      yield* Harness.say(id, "first")
+      yield* Harness.say(id, "second", { delivery: "queue", resume: false })
+    })
+    yield* dies(one, two, prompted)
+    yield* dies(two, three, Effect.void)
+    yield* Effect.gen(function* () {
+      assert.deepStrictEqual(Harness.userTexts(yield* (yield* ScriptedModel).request), ["first", "second"])
+    }).pipe(Effect.provide(Harness.runtime({ filename: three, recovery: "resume", permissionAsker })))
   })
 )

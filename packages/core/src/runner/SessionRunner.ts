@@ -12,7 +12,7 @@ import { Array as Arr, Context, Effect, Exit, Layer, Metric, Ref } from "effect"
 import { processEnded } from "@daybook/log/coordination/OwnerRows"
 import type { Ownership } from "@daybook/log/coordination/SessionOwner"
 import { type ActivityID, Identifiers, MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
-import type { AssistantMessage, Message, Session } from "@daybook/log/domain/Message"
+import type { AssistantMessage, Message, Session, Part } from "@daybook/log/domain/Message"
 import { type Budget, join, type Wishes } from "@daybook/log/domain/Values"
 import { draft, type Draft } from "@daybook/log/events/SessionEvents"
 import { EventLog, type OwnerToken, type ReadError } from "@daybook/log/log/EventLog"
@@ -33,6 +33,7 @@ import { messagesOf } from "./Boundary.ts"
 import * as History from "./History.ts"
 import * as Preparation from "./Preparation.ts"
 import type { RunError } from "./RunError.ts"
+import { interruptedTool } from "./Turn.ts"
 import * as TurnLoop from "./TurnLoop.ts"
 import { type ActivityResult, type DrainResult, outcomeOf } from "./TurnLoop.ts"
 import { spanned } from "@daybook/log/support/Spans"
@@ -137,7 +138,7 @@ const failedCall = ({ callID, executed, messageID, metadata }: UnsettledTool): D
   draft("session.next.tool.failed", {
     assistantMessageID: messageID,
     callID,
-    error: { type: "tool.interrupted", message: "Tool execution interrupted" },
+    error: interruptedTool,
     provider: { executed, ...(metadata === undefined ? {} : { metadata }) }
   })
 
@@ -162,15 +163,19 @@ export interface Leftover {
 
 /**
  * Returns what a dead process left. Call it only for a session without a running owner. With `continues`, an activity that was cut
- * off goes on, unless the session's last answer before was cut off too: it may be what ends its processes.
+ * off goes on, unless the session's last answer before, or a
+ * call of it, was cut off too: it may be what ends its processes.
  */
 export const makeRecovery = Effect.fnUntraced(function* (continues: boolean) {
   const store = yield* SessionStore
 
-  const wasCutOff = Effect.fnUntraced(function* (sessionID: SessionID, open: AssistantMessage | undefined) {
+  /** Whether the answer before those that were left open ended with its process too, or one of its calls did. */
+  const wasCutOff = Effect.fnUntraced(function* (sessionID: SessionID, left: ReadonlySet<string>) {
     const { items } = yield* store.messages({ sessionID, order: "desc", limit: 5 })
-    const last = items.find((message) => message.type === "assistant" && message.id !== open?.id)
-    return last?.type === "assistant" && last.error?.type === processEnded.type
+    const last = items.find((message) => message.type === "assistant" && !left.has(message.id))
+    if (last?.type !== "assistant") return false
+    const isCut = (part: Part) => part.type === "tool" && part.error?.type === interruptedTool.type
+    return last.error?.type === processEnded.type || last.content.some(isCut)
   })
 
   const settled = Effect.fnUntraced(function* (sessionID: SessionID, activityID: ActivityID) {
@@ -200,7 +205,8 @@ export const makeRecovery = Effect.fnUntraced(function* (continues: boolean) {
         drafts.push(draft("session.next.compaction.failed", { messageID: compaction.id, error: processEnded }))
       }
       if (activity?.state !== "running") return { drafts, goesOn: undefined } satisfies Leftover
-      if (continues && !(yield* wasCutOff(id, step))) return { drafts, goesOn: activity.id } satisfies Leftover
+      const left = new Set([...calls.map(({ messageID }) => messageID), ...(step === undefined ? [] : [step.id])])
+      if (continues && !(yield* wasCutOff(id, left))) return { drafts, goesOn: activity.id } satisfies Leftover
       return { drafts: [...drafts, yield* settled(id, activity.id)], goesOn: undefined } satisfies Leftover
     })
   )

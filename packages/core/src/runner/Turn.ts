@@ -349,7 +349,8 @@ interface Turn extends Pick<TurnInput<never>, "model" | "prompt" | "tools" | "to
   readonly fibers: ToolFibers
 }
 
-const interruptedTool: StoredError = { type: "tool.interrupted", message: "Tool execution interrupted" }
+/** The failure of a call whose handler was cut off. */
+export const interruptedTool: StoredError = { type: "tool.interrupted", message: "Tool execution interrupted" }
 const noResult: StoredError = { type: "tool.no-result", message: "no result from provider" }
 
 const take = ({ fibers, publication }: Turn, parts: ReadonlyArray<StreamPart>) =>
