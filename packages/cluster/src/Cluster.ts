@@ -22,7 +22,7 @@ import * as Metrics from "@daybook/log/support/Metrics"
 import * as Entity from "@effect/cluster/Entity"
 import * as EntityId from "@effect/cluster/EntityId"
 import * as Sharding from "@effect/cluster/Sharding"
-import { Context, Effect, ExecutionStrategy, Exit, Layer, Metric, Schedule, Schema, Scope, Stream } from "effect"
+import { Context, Effect, ExecutionStrategy, Exit, Layer, Metric, Queue, Schedule, Schema, Scope, Stream } from "effect"
 import * as Engine from "./Engine.ts"
 
 export type { Settings } from "./Engine.ts"
@@ -79,7 +79,7 @@ const figures = Effect.gen(function* () {
   }
 })
 
-/** Sessions that are settled at a time: it can take a lease's time to find out whether an owner is alive. */
+/** Sessions that are settled at a time. */
 const settledAtOnce = 16
 
 /** How often a wait looks whether another process still works on the session. */
@@ -126,15 +126,16 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
   const { sweepEvery = "2 seconds", workspaces = {} } = settings
   const local = yield* SessionExecution
   const [inbox, log, store] = [yield* Inbox, yield* EventLog, yield* SessionStore]
-  const [nodes, settled] = [yield* NodeStore, yield* makeSettled]
+  const [nodes, owners, settled] = [yield* NodeStore, yield* SessionOwner, yield* makeSettled]
   const address = `${settings.host}:${settings.port}`
   const scope = yield* Effect.scope
   const fork = Effect.forkIn(scope)
   const engine = yield* Scope.fork(scope, ExecutionStrategy.sequential)
   const takesUp = yield* Effect.makeLatch()
+  const taken = yield* Queue.sliding<void>(1)
   // Only the engine uses this clock: the work of a session does not inherit the clock of the fiber that wakes it (EX-11).
   const built = yield* Effect.withClock(
-    Layer.buildWithScope(Layer.provideMerge(entity, Engine.layer(settings, takesUp.await)), engine),
+    Layer.buildWithScope(Layer.provideMerge(entity, Engine.layer(settings, takesUp.await, Queue.offer(taken, undefined))), engine),
     yield* Engine.eager(yield* Effect.clock, (yield* Moves).told)
   )
   const sharding = Context.get(built, Sharding.Sharding)
@@ -185,22 +186,32 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
     last = woken.at(-1)
     yield* Effect.forEach(woken, local.wake, { discard: true })
   })
-  /** What died with another node. */
-  const settleLeft = Effect.gen(function* () {
-    const running = new Set(yield* local.active)
-    const left = ofHere(yield* store.interrupted).filter((id) => !running.has(id))
-    yield* Effect.forEach(left, (id) => Effect.ignoreLogged(local.settle(id)), {
+  /** The sessions whose owners are being looked at. */
+  const looked = new Set<SessionID>()
+  /** Settles what died with other nodes. Its owners are looked at together: each alone would take a lease's time. */
+  const settleDead = Effect.fnUntraced(function* (left: ReadonlyArray<SessionID>) {
+    const living = yield* owners.owned(left)
+    const dead = left.filter((id) => !living.has(id))
+    yield* Effect.forEach(dead, (id) => Effect.ignoreLogged(local.settle(id)), {
       concurrency: settledAtOnce,
       discard: true
     })
   })
-  const looking = (look: Effect.Effect<void, unknown>) =>
-    Effect.repeat(
-      Effect.catchAllCause(look, (cause) => Effect.logWarning("looking for work of other nodes failed", cause)),
-      Schedule.spaced(sweepEvery)
-    )
-  yield* fork(looking(sweep))
-  yield* fork(looking(settleLeft))
+  const logged = Effect.catchAllCause((cause) => Effect.logWarning("looking for work of other nodes failed", cause))
+  const settleLeft = Effect.gen(function* () {
+    const active = new Set(yield* local.active)
+    const left = ofHere(yield* store.interrupted).filter((id) => !active.has(id) && !looked.has(id))
+    for (const id of left) looked.add(id)
+    const over = Effect.sync(() => left.forEach((id) => looked.delete(id)))
+    // The next look does not wait for these.
+    if (left.length > 0) yield* fork(Effect.ensuring(logged(settleDead(left)), over))
+  })
+  // Shards that the node takes may be those of a dead one.
+  yield* Stream.merge(Stream.tick(sweepEvery), Stream.fromQueue(taken)).pipe(
+    Stream.buffer({ capacity: 1, strategy: "sliding" }),
+    Stream.runForEach(() => Effect.zipRight(logged(sweep), logged(settleLeft))),
+    fork
+  )
 
   const relay: LiveRelay = (sessionID, tell) => {
     const follow = (id: string) => Stream.runForEach(remote(id).Live(), (event) => Effect.sync(() => tell(event)))

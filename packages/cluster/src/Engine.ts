@@ -2,6 +2,7 @@
  * The parts of `@effect/cluster` that a node runs on, with Daybook's timings, and an entity for each session. Neither
  * reads the environment. Spec: CU-24..CU-27 in specs/scale.md.
  */
+import { connect } from "node:net"
 import { PlacementFailed } from "@daybook/core/session/SessionExecution"
 import { RunError } from "@daybook/core/runner/RunError"
 import { Moves } from "@daybook/log/coordination/Moves"
@@ -195,6 +196,66 @@ export const onceTakenUp =
   <A, E>(register: Effect.Effect<A, E>): Effect.Effect<A, E> =>
     Effect.zipRight(Effect.timeoutOption(takesUp, longestStart), register)
 
+/** What a node finds at the address of another one. */
+export type Found = "listens" | "nobody" | "unknown"
+
+/** How long an address may take to answer. */
+const longestKnock = "2 seconds"
+
+/** What the system says if no process listens there, or there is no such machine. */
+const nobody = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENOTFOUND"])
+
+/** Looks whether a process listens there. */
+const knock = ({ host, port }: RunnerAddress.RunnerAddress): Effect.Effect<Found> =>
+  Effect.async<Found>((resume) => {
+    const socket = connect({ host, port })
+    const find = (found: Found) => {
+      socket.destroy()
+      resume(Effect.succeed(found))
+    }
+    socket.once("connect", () => find("listens"))
+    socket.on("error", (error: NodeJS.ErrnoException) => find(nobody.has(error.code ?? "") ? "nobody" : "unknown"))
+    return Effect.sync(() => void socket.destroy())
+  }).pipe(Effect.timeoutTo({ duration: longestKnock, onTimeout: () => "unknown", onSuccess: (found) => found }))
+
+/**
+ * Watches the next node in the order of addresses. If nobody listens there any more at two looks, the node is gone, and its shards
+ * are free at once, not when their locks end. If only this node could not reach it, it takes part again, and is left alone until it
+ * has answered here.
+ */
+export const watching = (
+  own: RunnerAddress.RunnerAddress,
+  others: () => ReadonlyArray<RunnerAddress.RunnerAddress>,
+  find: (node: RunnerAddress.RunnerAddress) => Effect.Effect<Found>,
+  gone: (node: RunnerAddress.RunnerAddress) => Effect.Effect<void, unknown>
+): Effect.Effect<never> => {
+  const nameOf = ({ host, port }: RunnerAddress.RunnerAddress) => `${host}:${port}`
+  /** The nodes that answered, each until it counted as gone. */
+  const answered = new Set<string>()
+  let missed: string | undefined
+  return Effect.suspend(() => {
+    const all = others().toSorted((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1))
+    const next = all.find((each) => nameOf(each) > nameOf(own)) ?? all[0]
+    if (next === undefined || Equal.equals(next, own)) return Effect.void
+    const name = nameOf(next)
+    return Effect.flatMap(find(next), (found) => {
+      if (found === "listens") answered.add(name)
+      const isMissing = found === "nobody" && answered.has(name)
+      const isGone = isMissing && missed === name
+      missed = isMissing ? name : undefined
+      if (!isGone) return Effect.void
+      answered.delete(name)
+      return Effect.zipRight(
+        Effect.logWarning(`nobody listens at ${name} any more; its shards go to others`),
+        Effect.ignoreLogged(gone(next))
+      )
+    })
+  }).pipe(Effect.repeat(Schedule.spaced(knocks)), Effect.zipRight(Effect.never))
+}
+
+/** How often a node looks whether the next one is there. */
+const knocks = "300 millis"
+
 /** Until the other nodes have looked who is there. */
 const forgotten = "1 second"
 
@@ -205,7 +266,8 @@ const forgotten = "1 second"
 const runnerStorage = (
   address: RunnerAddress.RunnerAddress,
   groups: ReadonlyArray<string>,
-  takesUp: Effect.Effect<void>
+  takesUp: Effect.Effect<void>,
+  taken: Effect.Effect<unknown>
 ) =>
   Layer.scoped(
     RunnerStorage.RunnerStorage,
@@ -228,20 +290,26 @@ const runnerStorage = (
         // The hint follows a moment later, when the engine counts the shards as this node's.
         acquire: (node, shards) =>
           Effect.tap(one(storage.acquire(node, shards)), ({ length }) =>
-            length === 0 ? Effect.void : fork(Effect.zipRight(EventLoop.turn, moves.tell))
+            length === 0 ? Effect.void : fork(Effect.all([EventLoop.turn, taken, moves.tell]))
           ),
         refresh: (node, shards) => one(storage.refresh(node, shards))
       })
       const releaseAll: typeof storage.releaseAll = (node) => one(storage.releaseAll(node))
+      // Both at once: a node that sees only the departure looks for the shards again.
+      const unregister: typeof storage.unregister = (node) =>
+        telling(Effect.zipLeft(storage.unregister(node), Effect.ignore(releaseAll(node)), { concurrent: true }))
+      let known: ReadonlyArray<RunnerAddress.RunnerAddress> = []
+      yield* fork(watching(address, () => known, knock, unregister))
       return RunnerStorage.RunnerStorage.of({
         ...storage,
         ...locks,
+        getRunners: Effect.tap(storage.getRunners, (runners) =>
+          Effect.sync(() => void (known = runners.map(([runner]) => runner.address)))
+        ),
         register: (runner, healthy) => telling(onceTakenUp(takesUp)(storage.register(runner, healthy))),
         release: (_, shard) => Effect.tap(release(shard), () => Effect.sync(() => locks.forget(shard))),
         releaseAll,
-        // Both at once: a node that sees only the departure looks for the shards again.
-        unregister: (node) =>
-          telling(Effect.zipLeft(storage.unregister(node), Effect.ignore(releaseAll(node)), { concurrent: true }))
+        unregister
       })
     })
   ).pipe(Layer.provide(Layer.retry(SqlRunnerStorage.layer, together)))
@@ -269,8 +337,8 @@ export const failed =
     }
   }
 
-/** The node's part of the engine: it listens, and holds shards from `takesUp` until its scope closes. */
-export const layer = (settings: Settings, takesUp: Effect.Effect<void>) => {
+/** The node's part of the engine: it listens, and holds shards from `takesUp` until its scope closes. `taken` runs when it took some. */
+export const layer = (settings: Settings, takesUp: Effect.Effect<void>, taken: Effect.Effect<unknown>) => {
   const { host, port, sharding, workspaces = {} } = settings
   const address = RunnerAddress.make(host, port)
   // Sorted, as the engine stores them.
@@ -287,7 +355,7 @@ export const layer = (settings: Settings, takesUp: Effect.Effect<void>) => {
     Layer.provide(NodeClusterSocket.layerSocketServer),
     Layer.provide(health),
     Layer.provide(NodeClusterSocket.layerClientProtocol),
-    Layer.provide([MessageStorage.layerNoop, runnerStorage(address, groups, takesUp), RpcSerialization.layerMsgPack]),
+    Layer.provide([MessageStorage.layerNoop, runnerStorage(address, groups, takesUp, taken), RpcSerialization.layerMsgPack]),
     Layer.provide(config),
     Layer.mapError(failed(settings))
   )

@@ -12,11 +12,11 @@ import { Array as Arr, Context, Effect, Exit, Layer, Metric, Ref } from "effect"
 import { processEnded } from "@daybook/log/coordination/OwnerRows"
 import type { Ownership } from "@daybook/log/coordination/SessionOwner"
 import { type ActivityID, Identifiers, MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
-import type { AssistantMessage, Message, Session, Part } from "@daybook/log/domain/Message"
+import type { AssistantMessage, Message, Session } from "@daybook/log/domain/Message"
 import { type Budget, join, type Wishes } from "@daybook/log/domain/Values"
-import { draft, type Draft } from "@daybook/log/events/SessionEvents"
+import { draft, type Draft, type SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, type OwnerToken, type ReadError } from "@daybook/log/log/EventLog"
-import { SessionStore, type Standing, type UnsettledTool } from "@daybook/log/store/SessionStore"
+import { type Attempts, SessionStore, type Standing, type UnsettledTool } from "@daybook/log/store/SessionStore"
 import * as Metrics from "@daybook/log/support/Metrics"
 import { Lineage } from "../agent/Lineage.ts"
 import { ContextEpoch, type Epoch, InitializationBlocked } from "../context/ContextEpoch.ts"
@@ -157,25 +157,43 @@ const usedBy = ({ content, inputEstimate, price }: AssistantMessage): Partial<Us
 export interface Leftover {
   /** The events that settle it. */
   readonly drafts: ReadonlyArray<Draft>
-  /** The activity that goes on after them (EX-E13); undefined if they settle it. */
-  readonly goesOn: ActivityID | undefined
+  /** The activity that goes on after them, and its turns (EX-E13); undefined if they settle it. */
+  readonly goesOn: { readonly activityID: ActivityID; readonly turns: number } | undefined
+}
+
+const beginsWith = ({ data, type }: SessionEvent, left: ReadonlySet<string>) =>
+  (type === "session.next.step.started" && left.has(data.assistantMessageID)) ||
+  (type === "session.next.compaction.started" && left.has(data.messageID))
+
+const begins = ({ type }: SessionEvent) =>
+  type === "session.next.step.started" || type === "session.next.compaction.started"
+
+const isCutOff = ({ data, type }: SessionEvent) =>
+  type === "session.next.tool.failed"
+    ? data.error.type === interruptedTool.type
+    : (type === "session.next.step.failed" || type === "session.next.compaction.failed") &&
+      data.error.type === processEnded.type
+
+/**
+ * The turns of an activity that was cut off in the step or compaction `left`. Undefined if the step or compaction before, or a call of
+ * it, was cut off too: it may be what ends its processes.
+ */
+const turnsOf = ({ latest, steps }: Attempts, left: ReadonlySet<string>): number | undefined => {
+  const open = latest.findIndex((event) => beginsWith(event, left))
+  if (Arr.takeWhile(latest.slice(open + 1), (event) => !begins(event)).some(isCutOff)) return undefined
+  return latest[open]?.type === "session.next.step.started" ? steps - 1 : steps
 }
 
 /**
  * Returns what a dead process left. Call it only for a session without a running owner. With `continues`, an activity that was cut
- * off goes on, unless the session's last answer before, or a
- * call of it, was cut off too: it may be what ends its processes.
+ * off goes on, but not twice without a step between (EX-E13).
  */
 export const makeRecovery = Effect.fnUntraced(function* (continues: boolean) {
   const store = yield* SessionStore
 
-  /** Whether the answer before those that were left open ended with its process too, or one of its calls did. */
-  const wasCutOff = Effect.fnUntraced(function* (sessionID: SessionID, left: ReadonlySet<string>) {
-    const { items } = yield* store.messages({ sessionID, order: "desc", limit: 5 })
-    const last = items.find((message) => message.type === "assistant" && !left.has(message.id))
-    if (last?.type !== "assistant") return false
-    const isCut = (part: Part) => part.type === "tool" && part.error?.type === interruptedTool.type
-    return last.error?.type === processEnded.type || last.content.some(isCut)
+  const turnsBefore = Effect.fnUntraced(function* (sessionID: SessionID, left: ReadonlySet<string>) {
+    const attempts = yield* Effect.catchTag(store.attempts(sessionID), "EventUnreadable", () => Effect.void)
+    return attempts === undefined ? undefined : turnsOf(attempts, left)
   })
 
   const settled = Effect.fnUntraced(function* (sessionID: SessionID, activityID: ActivityID) {
@@ -205,8 +223,10 @@ export const makeRecovery = Effect.fnUntraced(function* (continues: boolean) {
         drafts.push(draft("session.next.compaction.failed", { messageID: compaction.id, error: processEnded }))
       }
       if (activity?.state !== "running") return { drafts, goesOn: undefined } satisfies Leftover
-      const left = new Set([...calls.map(({ messageID }) => messageID), ...(step === undefined ? [] : [step.id])])
-      if (continues && !(yield* wasCutOff(id, left))) return { drafts, goesOn: activity.id } satisfies Leftover
+      const open = [...calls.map(({ messageID }) => messageID), step?.id, compaction?.id]
+      const left = new Set(open.filter((id) => id !== undefined))
+      const turns = continues ? yield* turnsBefore(id, left) : undefined
+      if (turns !== undefined) return { drafts, goesOn: { activityID: activity.id, turns } } satisfies Leftover
       return { drafts: [...drafts, yield* settled(id, activity.id)], goesOn: undefined } satisfies Leftover
     })
   )
@@ -288,7 +308,7 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
       if (Arr.isNonEmptyReadonlyArray(drafts)) yield* log.append(session.id, drafts, { owner })
       return {
         isSettled: drafts.length > 0,
-        open: goesOn === undefined ? undefined : yield* goingOn(session.id, goesOn, 0)
+        open: goesOn === undefined ? undefined : yield* goingOn(session.id, goesOn.activityID, goesOn.turns)
       }
     })
   )

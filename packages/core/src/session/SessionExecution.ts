@@ -349,7 +349,7 @@ const makeResting = Effect.fnUntraced(function* (continues: boolean) {
       yield* append(sessionID, drafts, token)
       if (goesOn === undefined) return drafts.length > 0
       // As if its owner had handed it over (EX-824).
-      return yield* Effect.as(handOver({ activityID: goesOn, turns: 0 }), false)
+      return yield* Effect.as(handOver(goesOn), false)
     },
     Effect.scoped,
     // A live process owns the session.

@@ -47,8 +47,6 @@ export interface Sighting {
   readonly at: bigint
   /** How long the sign is known to be unchanged. */
   readonly silentMs: number
-  /** Whether the sign changed while observed. */
-  readonly renewed: boolean
 }
 
 interface Observation {
@@ -59,10 +57,24 @@ interface Observation {
 }
 
 export const observe = (before: Sighting | undefined, { at, sign, working }: Observation): Sighting => {
-  if (before === undefined) return { sign, at, silentMs: 0, renewed: false }
-  if (before.sign !== sign) return { sign, at, silentMs: 0, renewed: true }
+  if (before?.sign !== sign) return { sign, at, silentMs: 0 }
+  // Waits look at the same time, and their answers may come in another order.
+  if (at <= before.at) return before
   const gapMs = working ? 0 : Number(at - before.at) / 1e6
-  return { ...before, at, silentMs: before.silentMs + Math.max(0, Math.min(gapMs, mostPerLookMs)) }
+  return { sign, at, silentMs: before.silentMs + Math.min(gapMs, mostPerLookMs) }
+}
+
+/** How many sessions a process remembers the last look at. */
+const mostSeen = 10_000
+
+/** What the looks of this process saw, the latest last. All waits share it: silence that one of them saw counts for all. */
+export type Seen = Map<SessionID, Sighting>
+
+const remember = (seen: Seen, sessionID: SessionID, sighting: Sighting) => {
+  seen.delete(sessionID)
+  seen.set(sessionID, sighting)
+  const [oldest] = seen.size > mostSeen ? seen.keys() : []
+  if (oldest !== undefined) seen.delete(oldest)
 }
 
 type OwnerRow = {
@@ -184,15 +196,16 @@ export interface Self {
   readonly process: OwnProcess
   readonly ownerID: string
   readonly held: ReadonlyMap<SessionID, number>
+  readonly seen: Seen
 }
 
 /** Changes with each renewal. A process of 0.1.0 renews only `lease_until`. */
 const signOf = ({ lease_beat, lease_until, owner_epoch, owner_id }: OwnerRow): string =>
   [owner_id, owner_epoch, lease_beat, lease_until].join(" ")
 
-/** A judge for one wait: it remembers its earlier looks at each row. */
-export const makeJudge = ({ held, ownerID, process }: Self): Judge => {
-  const seen = new Map<SessionID, Sighting>()
+/** A judge for one wait. An owner that renews during the wait is alive. */
+export const makeJudge = ({ held, ownerID, process, seen }: Self): Judge => {
+  const first = new Map<SessionID, string>()
   return (row, at) => {
     const { lease_ms, owner_epoch, owner_id, session_id } = row
     if (owner_id === null || handedOverIn(owner_id) !== undefined) return "free"
@@ -200,11 +213,12 @@ export const makeJudge = ({ held, ownerID, process }: Self): Judge => {
     if (owner_id === ownerID) return held.get(session_id) === owner_epoch ? "owned" : "free"
     const state = process.stateOf(owner_id)
     if (state === "gone") return "free"
-    const working = state === "working"
-    const sighting = observe(seen.get(session_id), { sign: signOf(row), at, working })
-    seen.set(session_id, sighting)
+    const [sign, working] = [signOf(row), state === "working"]
+    const sighting = observe(seen.get(session_id), { sign, at, working })
+    remember(seen, session_id, sighting)
+    if (!first.has(session_id)) first.set(session_id, sign)
     if (sighting.silentMs >= clamp(lease_ms)) return "free"
-    return working || sighting.renewed ? "owned" : "unknown"
+    return working || first.get(session_id) !== sign ? "owned" : "unknown"
   }
 }
 
@@ -229,7 +243,7 @@ export const asInterrupted = (session: Session): Session =>
 /** Of these sessions, those with an owner that may be alive, or that wait for their next one. Answers at once. */
 const owned = Effect.fnUntraced(function* (ids: ReadonlyArray<SessionID>) {
   const rows = yield* Effect.mapError(retryBusy(selectOwners(yield* ReadSql, ids)), unavailable("read the owners"))
-  const judge = makeJudge({ process: OwnerID.make(), ownerID: "", held: new Map() })
+  const judge = makeJudge({ process: OwnerID.make(), ownerID: "", held: new Map(), seen: new Map() })
   const now = yield* Clock.currentTimeNanos
   return new Set(
     rows

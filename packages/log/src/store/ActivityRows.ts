@@ -4,15 +4,17 @@
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
-import { Effect, Either, Schema, Struct } from "effect"
+import { Array as Arr, Effect, Either, Schema, Struct } from "effect"
 import * as HistoryPath from "../domain/HistoryPath.ts"
 import { MessageID, type SessionID } from "../domain/Identifiers.ts"
 import { join, noWishes, type Wishes } from "../domain/Values.ts"
 import {
   ActivitySettled,
   ActivityStarted,
+  CompactionFailed,
   CompactionStarted,
   LeafMoved,
+  type SessionEvent,
   StepEnded,
   StepFailed,
   StepStarted,
@@ -118,6 +120,27 @@ const work = [
 /** When the session's last activity was last seen at work, in milliseconds since the epoch. */
 export const selectLastWork = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
   Effect.map(selectOfTypes(sql, sessionID, work, Number.MAX_SAFE_INTEGER, 1), ([event]) => event?.created)
+
+/** What the last activity did, latest first: steps and compactions that began, and why they and calls failed. */
+export interface Attempts {
+  readonly steps: number
+  readonly latest: ReadonlyArray<SessionEvent>
+}
+
+const attempts = [ActivityStarted, StepStarted, StepFailed, ToolFailed, CompactionStarted, CompactionFailed]
+
+/** More steps than activities have, and enough of the latest events for two attempts. */
+const [mostSteps, mostAttempts] = [1_000, 200]
+
+export const selectAttempts = (sql: SqlClient.SqlClient, sessionID: SessionID): Effect.Effect<Attempts, Failure> =>
+  Effect.gen(function* () {
+    const last = (types: typeof attempts, limit: number) =>
+      selectOfTypes(sql, sessionID, types, Number.MAX_SAFE_INTEGER, limit)
+    const sinceStart = (events: ReadonlyArray<SessionEvent>) =>
+      Arr.takeWhile(events, ({ type }) => type !== "session.next.activity.started")
+    const steps = sinceStart(yield* last([ActivityStarted, StepStarted], mostSteps))
+    return { steps: steps.length, latest: sinceStart(yield* last(attempts, mostAttempts)) }
+  })
 
 const boundaries = [ActivityStarted, ActivitySettled, LeafMoved]
 

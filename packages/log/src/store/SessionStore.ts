@@ -12,7 +12,7 @@ import type { TreeOptions, TreePage } from "../domain/HistoryPath.ts"
 import type { Estimated, Location, SessionMetrics, TodoItem, Usage } from "../domain/Values.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import type { CommitHook, EventUnreadable, LogUnavailable, SessionNotFound } from "../log/EventLog.ts"
-import type { Continued, Opening, UnsettledTool } from "./ActivityRows.ts"
+import type { Attempts, Continued, Opening, UnsettledTool } from "./ActivityRows.ts"
 import type { MessageRows } from "./Assemble.ts"
 import type { ContextMarks } from "./ContextRows.ts"
 import type { ListOptions, MessagePage, MessagesOptions, Page } from "./Pages.ts"
@@ -23,7 +23,7 @@ import type { Leaf, TreePlace } from "./TreeRows.ts"
 import type { Redoable, Undoable } from "./UndoRows.ts"
 
 export type { Leaf, TreePlace } from "./TreeRows.ts"
-export type { UnsettledTool } from "./ActivityRows.ts"
+export type { Attempts, UnsettledTool } from "./ActivityRows.ts"
 
 /** What `SessionStore` offers. */
 export interface Service {
@@ -59,6 +59,8 @@ export interface Service {
   readonly continued: (sessionID: SessionID, opening: Opening) => Effect.Effect<Continued, EventUnreadable | StoreError>
   /** When an activity of the session last stored an event, in milliseconds since the epoch. */
   readonly lastWork: (sessionID: SessionID) => Effect.Effect<number | undefined, EventUnreadable | StoreError>
+  /** What the session's last activity did so far. */
+  readonly attempts: (sessionID: SessionID) => Effect.Effect<Attempts, EventUnreadable | StoreError>
   /** The messages and parts that the model is shown, as rows to continue folding from, and their cursor. */
   readonly contextRows: (sessionID: SessionID, baselineSeq: number) => Effect.Effect<ContextRows, LogUnavailable>
   /**

@@ -4,7 +4,7 @@ import { edited } from "../domain/Message.ts"
 import type { SessionID } from "../domain/Identifiers.ts"
 import { ReadSql } from "../storage/Database.ts"
 import * as ActivityRows from "./ActivityRows.ts"
-import { selectContinued, selectLastWork } from "./ActivityRows.ts"
+import { selectAttempts, selectContinued, selectLastWork } from "./ActivityRows.ts"
 import { assemble, sessionsOf } from "./Assemble.ts"
 import * as ContextRows from "./ContextRows.ts"
 import { selectInstructionFiles } from "./ContextRows.ts"
@@ -61,6 +61,7 @@ const make = Effect.gen(function* () {
     find: TreeRows.find(sql),
     continued: (sessionID, opening) => readingTogether(sql)(selectContinued(sql, sessionID, opening)),
     lastWork: (sessionID) => readingTogether(sql)(selectLastWork(sql, sessionID)),
+    attempts: (sessionID) => readingTogether(sql)(selectAttempts(sql, sessionID)),
     contextRows,
     contextAt: Effect.fn("SessionStore.contextAt")((sessionID, at) =>
       readingTogether(sql)(selectContextStart(sql, sessionID, at))
