@@ -2,6 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Array as Arr, Effect, Layer, Queue, TestClock } from "effect"
 import { join } from "node:path"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { PermissionAsker } from "../../packages/core/src/permission/PermissionAsker.ts"
 import * as Harness from "../support/Harness.ts"
 import { giveFileTo, goneOwner } from "../support/Owners.ts"
@@ -29,6 +30,83 @@ it.scoped("EX-480: sessions that wait for a person do not keep other sessions fr
       const last = yield* model.request
       assert.strictEqual(new Set([...first, last].flatMap(Harness.userTexts)).size, 17)
     }).pipe(Effect.provide(resumed))
+  })
+)
+
+/** Files that processes leave, one after the other. */
+const files = Effect.map(Harness.temporaryFolder, (folder) => (number: number) => join(folder, `${number}.db`))
+
+/** Runs this in a process on the file, which then dies and leaves the copy. */
+const dies = <A, E>(filename: string, copy: string, work: Effect.Effect<A, E, Harness.Opened>) =>
+  Effect.flatMap(Harness.open({ filename, recovery: "resume" }), (process) =>
+    Effect.provide(work, process).pipe(
+      Effect.zipLeft(Harness.leaveFile(filename, copy)),
+      Effect.zipLeft(giveFileTo(copy, goneOwner))
+    )
+  )
+
+const todos = calls(callParts("c", "todo", {}))
+
+it.scopedLive("EX-E13: the turns of an activity count for its limit across the deaths of its processes", () =>
+  Effect.gen(function* () {
+    const at = yield* files
+    /** Turns that end, and one in which the process dies. */
+    const turns = Effect.flatMap(ScriptedModel, (model) =>
+      Effect.zipRight(Effect.replicateEffect(model.answer(todos), 12), Effect.replicateEffect(model.request, 13))
+    )
+    const id = yield* dies(
+      at(1),
+      at(2),
+      Effect.gen(function* () {
+        const { id } = yield* Harness.newSession()
+        yield* Harness.say(id, "first")
+        yield* turns
+        return id
+      })
+    )
+    yield* dies(at(2), at(3), turns)
+    yield* Effect.gen(function* () {
+      yield* (yield* ScriptedModel).request
+      yield* (yield* ScriptedModel).answer(todos)
+      yield* (yield* Sessions).wait(id)
+      const { activity } = yield* (yield* Sessions).get(id)
+      assert.strictEqual(activity?.error?.type, "TurnLimitExceeded")
+    }).pipe(Effect.provide(Harness.runtime({ filename: at(3), recovery: "resume" })))
+  })
+)
+
+it.scopedLive("EX-E13: an activity goes on after its first death, also behind one whose process died", () =>
+  Effect.gen(function* () {
+    const at = yield* files
+    const id = yield* dies(
+      at(1),
+      at(2),
+      Effect.gen(function* () {
+        const { id } = yield* Harness.newSession()
+        yield* Harness.say(id, "first")
+        yield* (yield* ScriptedModel).request
+        return id
+      })
+    )
+    // Settled by a person.
+    yield* Effect.provide(
+      Effect.flatMap(Sessions, (sessions) => sessions.settle(id)),
+      Harness.runtime({ filename: at(2) })
+    )
+    yield* dies(
+      at(2),
+      at(3),
+      Effect.gen(function* () {
+        yield* Harness.say(id, "second")
+        yield* (yield* ScriptedModel).request
+      })
+    )
+    yield* Effect.gen(function* () {
+      yield* (yield* ScriptedModel).request
+      yield* (yield* ScriptedModel).answer(says("done"))
+      yield* (yield* Sessions).wait(id)
+      assert.strictEqual((yield* (yield* Sessions).get(id)).activity?.state, "completed")
+    }).pipe(Effect.provide(Harness.runtime({ filename: at(3), recovery: "resume" })))
   })
 )
 
