@@ -39,3 +39,15 @@ it.scopedLive("TO-119, TO-62: a host that exits in the middle of a command takes
     yield* life.ended
   })
 )
+
+it.scopedLive("TO-119: a host that is killed in the middle of a command takes the command's processes with it", () =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    const { outfile } = yield* bundle
+    const life = yield* makeLifeline(folder)
+    const host = spawn(process.execPath, [outfile, folder, "stays"], { stdio: ["ignore", "pipe", "ignore"] })
+    yield* Effect.async<void>((resume) => void host.stdout.once("data", () => resume(Effect.void)))
+    host.kill("SIGKILL")
+    yield* life.ended
+  })
+)

@@ -10,14 +10,16 @@ import { InitializationBlocked, RunInterrupted } from "@daybook/core/domain/RunF
 import type { Placement } from "@daybook/core/Runtime"
 import * as Workspaces from "@daybook/core/workspace/Workspaces"
 import { Moves } from "@daybook/log/coordination/Moves"
+import { isRunning } from "@daybook/log/coordination/OwnerRows"
 import { SessionOwner } from "@daybook/log/coordination/SessionOwner"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import type { LiveEvent } from "@daybook/log/events/SessionEvents"
-import { EventLog, type LiveRelay, type OpenText } from "@daybook/log/log/EventLog"
+import { EventLog, type LiveRelay, type OpenText, type SessionNotFound } from "@daybook/log/log/EventLog"
 import { Inbox } from "@daybook/log/store/Inbox"
 import { hasWorkspace, NodeStore } from "@daybook/log/store/NodeStore"
 import { SessionStore } from "@daybook/log/store/SessionStore"
+import type { StoreError } from "@daybook/log/store/StoreError"
 import * as Metrics from "@daybook/log/support/Metrics"
 import * as Entity from "@effect/cluster/Entity"
 import * as EntityId from "@effect/cluster/EntityId"
@@ -82,19 +84,18 @@ const figures = Effect.gen(function* () {
 /** Sessions that are settled at a time. */
 const settledAtOnce = 16
 
-/** How often a wait looks whether another process still works on the session. */
+/** How often a wait looks whether the session's activity still runs. */
 const waitAgain = "250 millis"
 
-/** Waits here, also for a run of a node that left its shards and still works on it. */
+/**
+ * Waits here, also for a run of a node that left its shards and still works on it, and for one whose node died: nodes settle it, or
+ * go on with it.
+ */
 const makeSettled = Effect.gen(function* () {
-  const [local, owners, store] = [yield* SessionExecution, yield* SessionOwner, yield* SessionStore]
-  const runsElsewhere = Effect.fnUntraced(function* (sessionID: SessionID) {
-    const { activity } = yield* store.get(sessionID)
-    return activity?.state === "running" && (yield* owners.isOwned(sessionID))
-  })
+  const [local, store] = [yield* SessionExecution, yield* SessionStore]
   const settled = (sessionID: SessionID): Effect.Effect<void> =>
     local.settled(sessionID).pipe(
-      Effect.zipRight(Effect.orElseSucceed(runsElsewhere(sessionID), () => false)),
+      Effect.zipRight(Effect.orElseSucceed(Effect.map(store.get(sessionID), isRunning), () => false)),
       Effect.flatMap((runs) => (runs ? Effect.delay(settled(sessionID), waitAgain) : Effect.void))
     )
   return settled
@@ -214,10 +215,23 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
   )
 
   const relay: LiveRelay = (sessionID, tell) => {
-    const follow = (id: string) => Stream.runForEach(remote(id).Live(), (event) => Effect.sync(() => tell(event)))
+    // The engine sends the message again if the node does not answer, also to this node: its subscribers hear it anyway.
+    const follow = (id: string) =>
+      remote(id)
+        .Live()
+        .pipe(
+          Stream.takeWhile(() => !isHere(id)),
+          Stream.runForEach((event) => Effect.sync(() => tell(event)))
+        )
     return Effect.asVoid(Effect.repeat(lost(placed(sessionID, Effect.void, follow)), Schedule.spaced(relayAgain)))
   }
   yield* log.relayLive(relay)
+
+  /** Waits at the node that has the shard, and at the next one if that dies. */
+  const settledThere = (sessionID: SessionID): Effect.Effect<void, SessionNotFound | StoreError> =>
+    placed(sessionID, Effect.void, (id) =>
+      Effect.catchAllCause(remote(id).Settled(), () => Effect.delay(settledThere(sessionID), waitAgain))
+    )
 
   return SessionExecution.of({
     ...local,
@@ -241,7 +255,7 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
       ),
     settled: (sessionID) =>
       local.settled(sessionID).pipe(
-        Effect.zipRight(lost(placed(sessionID, Effect.void, (id) => remote(id).Settled()))),
+        Effect.zipRight(lost(settledThere(sessionID))),
         // A node that leaves cuts the message off, and works on.
         Effect.zipRight(settled(sessionID))
       ),

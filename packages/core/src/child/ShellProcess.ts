@@ -11,6 +11,7 @@ import { Context, Deferred, Effect, Stream } from "effect"
 import * as EventLoop from "@daybook/log/support/EventLoop"
 import { ToolFailure } from "../domain/ToolError.ts"
 import { codeOf } from "@daybook/log/support/SystemError"
+import * as Guard from "./Guard.ts"
 
 // Says why a program could not be started: the system names the program even if its folder is missing.
 
@@ -93,16 +94,18 @@ const signalGroup = (pid: number, signal: NodeJS.Signals | 0): boolean => {
   }
 }
 
-/** Running groups. If the host exits without closing its scopes, they are killed. */
+/** Running groups. If the host exits without closing its scopes, they are killed; if it is killed, by the guard. */
 const running = new Set<number>()
 const killRunning = () => running.forEach((pid) => signalGroup(pid, "SIGKILL"))
 
 const track = (pid: number) => {
   if (running.size === 0) process.on("exit", killRunning)
   running.add(pid)
+  Guard.watch(pid)
 }
 const untrack = (pid: number) => {
   running.delete(pid)
+  Guard.forget(pid)
   if (running.size === 0) process.off("exit", killRunning)
 }
 
