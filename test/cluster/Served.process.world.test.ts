@@ -99,22 +99,31 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
   )
 
   it.scopedLive(
-    "CU-25, EX-E13, CL-828: with `--recovery resume` the turn of a killed node goes on at another, as the same activity",
+    "CU-5, CU-25, CU-36, EX-E13, CL-828: with `--recovery resume` the turn of a killed node goes on at another: a pause for readers",
     () =>
       Effect.gen(function* () {
         const url = yield* database
         const resuming = servedNode(url, ["--recovery", "resume"])
         const [one, two] = yield* Effect.all([resuming, resuming], { concurrency: 2 })
         const { frames, id, turn } = yield* ranByTwo(one, two, "who?")
+        // A reader is told what begins after it came.
+        yield* turn.reasoning("hm")
         yield* turn.text("half an ans")
+        yield* heardFrame(frames, "the half", (frame) => (deltaOf(frame) === "half an ans" ? true : undefined))
         yield* prompt(one, id, "afterwards")
+        const waits = yield* Effect.fork(one.get(`/sessions/${id}/wait`))
         yield* two.process.signal("SIGKILL")
         const again = yield* one.model.next
         assert.notInclude(JSON.stringify(again.body.messages), "afterwards")
-        yield* answers(again, "whole")
+        for (const word of ["the ", "whole"]) {
+          yield* again.text(word)
+          assert.strictEqual(yield* heardFrame(frames, "a delta", deltaOf), word)
+        }
+        yield* again.finish()
         assert.strictEqual(yield* heardFrame(frames, "the end of the turn", outcomeOf), "completed")
         yield* answers(yield* one.model.next, "done")
         assert.strictEqual(yield* heardFrame(frames, "the end of the queue", outcomeOf), "completed")
+        assert.include(JSON.stringify(yield* Fiber.join(waits)), `"state":"completed"`)
       }),
     60_000
   )
