@@ -129,3 +129,45 @@ it.effect(
       assert.deepStrictEqual(yield* locks.refresh(node, [before, taken]), [])
     })
 )
+
+/** A node that looks at the next one, which is found like this each time. */
+const watched = Effect.fnUntraced(function* (found: ReadonlyArray<Engine.Found>) {
+  const [own, next, far] = [1, 2, 3].map((port) => RunnerAddress.make("h", port))
+  assert(own !== undefined && next !== undefined && far !== undefined)
+  const [looked, gone]: [Array<string>, Array<number>] = [[], []]
+  const find = ({ port }: RunnerAddress.RunnerAddress) =>
+    Effect.sync(() => found[looked.push(`h:${port}`) - 1] ?? "unknown")
+  const leave = ({ port }: RunnerAddress.RunnerAddress) => Effect.sync(() => void gone.push(port))
+  const watch = yield* Effect.fork(Engine.watching(own, () => [far, own, next], find, leave))
+  yield* TestClock.adjust("5 seconds")
+  yield* Fiber.interrupt(watch)
+  return { gone, looked }
+})
+
+it.effect("CU-59: a node at whose address nobody listens any more at two looks is gone", () =>
+  Effect.gen(function* () {
+    const { gone, looked } = yield* watched(["listens", "nobody", "nobody"])
+    assert.deepStrictEqual(gone, [2])
+    assert.deepStrictEqual([...new Set(looked)], ["h:2"])
+  })
+)
+
+it.effect("CU-59: a node that did not answer once, was silent, or never listened is not gone", () =>
+  Effect.gen(function* () {
+    for (const found of [
+      ["listens", "nobody", "listens", "nobody"],
+      ["listens", "nobody", "unknown", "nobody"],
+      ["nobody", "nobody", "nobody"]
+    ] as const) {
+      assert.deepStrictEqual((yield* watched(found)).gone, [])
+    }
+  })
+)
+
+it.effect("CU-59: a node that comes back although it counted as gone is left alone until it answers", () =>
+  Effect.gen(function* () {
+    const missing = ["listens", "nobody", "nobody", "nobody", "nobody", "nobody"] as const
+    assert.deepStrictEqual((yield* watched(missing)).gone, [2])
+    assert.deepStrictEqual((yield* watched([...missing, "listens", "nobody", "nobody"])).gone, [2, 2])
+  })
+)

@@ -136,7 +136,10 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
   const taken = yield* Queue.sliding<void>(1)
   // Only the engine uses this clock: the work of a session does not inherit the clock of the fiber that wakes it (EX-11).
   const built = yield* Effect.withClock(
-    Layer.buildWithScope(Layer.provideMerge(entity, Engine.layer(settings, takesUp.await, Queue.offer(taken, undefined))), engine),
+    Layer.buildWithScope(
+      Layer.provideMerge(entity, Engine.layer(settings, takesUp.await, Queue.offer(taken, undefined))),
+      engine
+    ),
     yield* Engine.eager(yield* Effect.clock, (yield* Moves).told)
   )
   const sharding = Context.get(built, Sharding.Sharding)

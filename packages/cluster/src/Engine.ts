@@ -355,7 +355,11 @@ export const layer = (settings: Settings, takesUp: Effect.Effect<void>, taken: E
     Layer.provide(NodeClusterSocket.layerSocketServer),
     Layer.provide(health),
     Layer.provide(NodeClusterSocket.layerClientProtocol),
-    Layer.provide([MessageStorage.layerNoop, runnerStorage(address, groups, takesUp, taken), RpcSerialization.layerMsgPack]),
+    Layer.provide([
+      MessageStorage.layerNoop,
+      runnerStorage(address, groups, takesUp, taken),
+      RpcSerialization.layerMsgPack
+    ]),
     Layer.provide(config),
     Layer.mapError(failed(settings))
   )

@@ -279,6 +279,14 @@ const forgetRemoved = Layer.scopedDiscard(
   }).pipe(Effect.catchAllCause((cause) => Effect.logWarning("outputs of removed sessions could not be removed", cause)))
 )
 
+/** Short: it is how long the sessions of a node that died on another machine stay. */
+const nodeLeaseMs = 5_000
+
+const leaseOf = ({ leaseMs, placement }: AnyOptions) => {
+  const chosen = leaseMs ?? (placement === undefined ? undefined : nodeLeaseMs)
+  return chosen === undefined ? {} : { leaseMs: chosen }
+}
+
 /** The connections of the runtime, and the log with its stores over them. */
 const places = (options: AnyOptions) => {
   const { database, projectors = [] } = options
@@ -318,7 +326,7 @@ export const layer = <Extra = never>(
   const records = Layer.mergeAll(
     extensions,
     store,
-    SqlSessionOwner.layer({ keepMs, ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }) }),
+    SqlSessionOwner.layer({ keepMs, ...leaseOf(options) }),
     HostTools.layer,
     ContextRegistry.layerHost,
     SystemContext.layerContextSettings(options),

@@ -118,8 +118,8 @@ export interface Settings<Extra = never> {
    */
   readonly recovery?: "manual" | "resume"
   /**
-   * How long an owner that stopped renewing its lease keeps its sessions, in milliseconds. Default: 15,000; range:
-   * 1,000 to 60,000. A process of this machine that is known to be dead keeps none.
+   * How long an owner that stopped renewing its lease keeps its sessions, in milliseconds. Default: 15,000, and 5,000 with
+   * `placement`; range: 1,000 to 60,000. A process of this machine that is known to be dead keeps none.
    */
   readonly leaseMs?: number
   /**

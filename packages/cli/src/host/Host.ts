@@ -68,9 +68,6 @@ export interface Node {
   readonly workspaces: Readonly<Record<string, string>>
 }
 
-/** Short: with the lease of its shards, it is how long the sessions of a node that died on another machine stay. */
-const nodeLease = 5_000
-
 const placementOf = (node: Node | undefined) =>
   node === undefined
     ? Effect.succeed(undefined)
@@ -86,7 +83,7 @@ const optionsOf = (
   node?: Node
 ): Effect.Effect<
   | Pick<Daybook.Options, "filename" | "search">
-  | Pick<Daybook.DatabaseOptions, "database" | "leaseMs" | "placement" | "search" | "toolOutputs" | "snapshots">
+  | Pick<Daybook.DatabaseOptions, "database" | "placement" | "search" | "toolOutputs" | "snapshots">
 > =>
   place._tag === "File"
     ? Effect.succeed({ filename: place.path, search: background })
@@ -94,7 +91,6 @@ const optionsOf = (
         database,
         placement,
         search: background,
-        ...(placement === undefined ? {} : { leaseMs: nodeLease }),
         toolOutputs: join(dirname(place.path), "tool-output"),
         snapshots: Snapshots.folderBeside(place.path)
       }))
