@@ -165,6 +165,7 @@ it.scopedLive(
         yield* store.treeUsage(id)
         yield* store.metrics(id, 0)
         yield* store.lastWork(id)
+        yield* store.attempts(id)
         yield* store.todos(id)
         // The same and the tree again, in a session with branches.
         const branched = session()
