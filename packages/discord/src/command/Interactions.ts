@@ -6,7 +6,7 @@ import { ApplicationCommandOptionType, InteractionContextType } from "discord.js
 import { Effect, FiberSet, type Scope } from "effect"
 import { may, type Right, type Settings } from "../domain/Settings.ts"
 import type { Services } from "../inbox/Admission.ts"
-import type { Inbox } from "../inbox/Inbox.ts"
+import { type Inbox, threadOf } from "../inbox/Inbox.ts"
 import { Discord } from "../wire/Discord.ts"
 import type { Interaction } from "../wire/Packets.ts"
 import * as Permissions from "./Permissions.ts"
@@ -119,7 +119,7 @@ export const make = Effect.fn("Interactions.make")(function* ({
     Effect.gen(function* () {
       const root = settings.channels[channel]
       if (root !== undefined) return { settings: root, thread: undefined }
-      const thread = yield* inbox.thread(channel)
+      const thread = yield* threadOf(inbox, channel)
       return thread && { settings: thread.settings, thread }
     })
 

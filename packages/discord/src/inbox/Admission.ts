@@ -59,18 +59,12 @@ const read = (
     let together = 0
     for (const [index, attachment] of attachments.entries()) {
       const name = line(attachment.filename, 120)
-      const missing = (why: string) => void results.push({ missing: `attachment ${name}: ${why}` })
-      if (index >= mostFiles) {
-        missing(`more than ${mostFiles} attachments`)
-        continue
-      }
-      if (attachment.size > mostBytes || together + attachment.size > mostTogether) {
-        missing("it is too large")
-        continue
-      }
-      const bytes = yield* Effect.either(bytesOf(http, attachment))
+      const isLarge = attachment.size > mostBytes || together + attachment.size > mostTogether
+      const refusal =
+        index >= mostFiles ? `more than ${mostFiles} attachments` : isLarge ? "it is too large" : undefined
+      const bytes = yield* Effect.either(refusal === undefined ? bytesOf(http, attachment) : Effect.fail(refusal))
       if (bytes._tag === "Left") {
-        missing(bytes.left)
+        results.push({ missing: `attachment ${name}: ${bytes.left}` })
         continue
       }
       together += bytes.right.length
