@@ -131,43 +131,29 @@ export interface Service {
 export class Shells extends Context.Tag("@daybook/shell/Shells")<Shells, Service>() {}
 
 /** The shells of one process, and what opens them. */
-interface Host {
-  readonly settings: ShellSettings
-  readonly record: ShellRecord.ShellRecord["Type"]
-  readonly sandbox: Sandbox["Type"]
-  readonly facts: PubSub.PubSub<ShellRecord.ShellFact>
-  readonly store: OutputStore.OutputStore | undefined
-  /** Values that are redacted, whatever the target. */
-  readonly known: ReadonlyArray<string>
-  readonly open: Map<string, OpenShell.OpenShell>
-  /** Why shells closed, the last 1,024 of them. */
-  readonly ended: Map<string, CloseReason>
-  /** Ids begin with 1 in each process, and processes may share a folder of outputs. */
-  readonly run: string
-  /** Shells that are open or being opened. */
-  readonly slots: SubscriptionRef.SubscriptionRef<number>
-  /** Done at the end of the layer. */
-  readonly ending: Deferred.Deferred<never>
-  number: number
-}
-
 const makeHost = Effect.fnUntraced(function* (settings: ShellSettings) {
-  const host: Host = {
+  return {
     settings,
     record: yield* ShellRecord.ShellRecord,
     sandbox: yield* Sandbox,
     facts: yield* Effect.acquireRelease(PubSub.sliding<ShellRecord.ShellFact>(1_024), PubSub.shutdown),
     store: settings.outputs === undefined ? undefined : OutputStore.make(settings.outputs),
+    /** Values that are redacted, whatever the target. */
     known: [...(settings.secrets ?? []), ...Redaction.secretsOf(process.env)],
-    open: new Map(),
-    ended: new Map(),
+    open: new Map<string, OpenShell.OpenShell>(),
+    /** Why shells closed, the last 1,024 of them. */
+    ended: new Map<string, CloseReason>(),
+    // Ids begin with 1 in each process, and processes may share a folder of outputs.
     run: randomBytes(4).toString("hex"),
+    number: 0,
+    /** Shells that are open or being opened. */
     slots: yield* SubscriptionRef.make(0),
-    ending: yield* Deferred.make<never>(),
-    number: 0
+    /** Done at the end of the layer. */
+    ending: yield* Deferred.make<never>()
   }
-  return host
 })
+
+type Host = Effect.Effect.Success<ReturnType<typeof makeHost>>
 
 // Opens a shell.
 

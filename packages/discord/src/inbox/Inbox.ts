@@ -92,23 +92,21 @@ const attempted = (channel: string, work: Effect.Effect<void, Failure, Services>
   )
 
 /** What the lanes of all channels share. */
-export interface Inbox {
-  readonly settings: Settings
-  readonly discord: Discord["Type"]
-  readonly outbox: Outbox["Type"]
-  readonly sender: Sender["Type"]
-  readonly lanes: Effect.Effect.Success<typeof makeLanes>
-  /** The parents of channels outside of the settings; undefined for those that are not the bot's. */
-  readonly unknown: Map<string, string | undefined>
-  /** Channels that refuse to be read. Their messages are left for the reading that follows. */
-  readonly behind: Set<string>
-}
-
 export const make = Effect.fn("Inbox.make")(function* (settings: Settings) {
-  const services = yield* Effect.all({ discord: Discord, outbox: Outbox, sender: Sender, lanes: makeLanes })
-  const inbox: Inbox = { settings, ...services, unknown: new Map(), behind: new Set() }
-  return inbox
+  return {
+    settings,
+    discord: yield* Discord,
+    outbox: yield* Outbox,
+    sender: yield* Sender,
+    lanes: yield* makeLanes,
+    /** The parents of channels outside of the settings; undefined for those that are not the bot's. */
+    unknown: new Map<string, string | undefined>(),
+    /** Channels that refuse to be read. Their messages are left for the reading that follows. */
+    behind: new Set<string>()
+  }
 })
+
+export type Inbox = Effect.Effect.Success<ReturnType<typeof make>>
 
 /** The thread with this id; undefined if it is none of the bot's. */
 export const threadOf = ({ outbox, settings }: Inbox, id: string) =>

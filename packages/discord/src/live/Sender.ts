@@ -40,17 +40,23 @@ const pause = (error: DiscordError, failures: number): Effect.Effect<Duration.Du
   )
 }
 
-/** What the lanes of all channels share. */
-interface Sending {
-  readonly discord: Discord["Type"]
-  readonly outbox: Outbox["Type"]
-  readonly begun: Queue.Queue<Beginning>
-  readonly fork: (work: Work) => unknown
-  /** Lanes that run; true: something was added since they looked. */
-  readonly lanes: Map<string, boolean>
-}
-
 type Work = Effect.Effect<void, DiscordError | OutboxFailed>
+
+/** What the lanes of all channels share. */
+const makeSending = Effect.gen(function* () {
+  const fibers = yield* FiberSet.make<void, DiscordError | OutboxFailed>()
+  return {
+    discord: yield* Discord,
+    outbox: yield* Outbox,
+    begun: yield* Queue.unbounded<Beginning>(),
+    fork: yield* FiberSet.runtime(fibers)<never>(),
+    failed: Effect.zipRight(FiberSet.join(fibers), Effect.never),
+    /** Lanes that run; true: something was added since they looked. */
+    lanes: new Map<string, boolean>()
+  }
+})
+
+type Sending = Effect.Effect.Success<typeof makeSending>
 
 // Finds the message of an attempt whose end is unknown. A channel has at most one open attempt, so the message is the
 // bot's only message after the attempt's anchor that is no post yet.
@@ -120,10 +126,10 @@ const create = Effect.fnUntraced(function* (sending: Sending, channel: string, p
   yield* created(sending, channel, post, message.id, shown)
 })
 
-const edit = ({ discord, outbox }: Sending, channel: string, message: string, post: DuePost) =>
-  Effect.zipRight(
-    Messages.edit(discord, channel, message, post.nonce, post.body),
-    Effect.zipRight(outbox.shown(post.id, post.body), Metric.increment(editCount))
+const edit = ({ discord, outbox }: Sending, channel: string, message: string, { body, id, nonce }: DuePost) =>
+  Messages.edit(discord, channel, message, nonce, body).pipe(
+    Effect.zipRight(outbox.shown(id, body)),
+    Effect.zipRight(Metric.increment(editCount))
   )
 
 const noted = (channel: string, error: DiscordError) =>
@@ -221,16 +227,13 @@ const wake = (sending: Sending, channel: string) => {
 }
 
 const make = Effect.gen(function* () {
-  const fibers = yield* FiberSet.make<void, DiscordError | OutboxFailed>()
-  const fork = yield* FiberSet.runtime(fibers)<never>()
-  const [discord, outbox, begun] = [yield* Discord, yield* Outbox, yield* Queue.unbounded<Beginning>()]
-  const sending: Sending = { discord, outbox, begun, fork, lanes: new Map() }
+  const sending = yield* makeSending
+  const { begun, failed, outbox } = sending
   // What was due when the bot ended.
   yield* Effect.flatMap(
     outbox.due,
     Effect.forEach((channel) => wake(sending, channel), { discard: true })
   )
-  const failed = Effect.zipRight(FiberSet.join(fibers), Effect.never)
   return Sender.of({ wake: (channel) => wake(sending, channel), begun, failed })
 })
 
