@@ -7,7 +7,7 @@ import * as HttpClientError from "@effect/platform/HttpClientError"
 import { Effect, ParseResult, Predicate, Schema } from "effect"
 import * as Access from "@daybook/api/wire/Access"
 import { ForeignCursor } from "@daybook/api/wire/Cursor"
-import { SessionID } from "@daybook/log/domain/Identifiers"
+import { isSessionID, type SessionID } from "@daybook/log/domain/Identifiers"
 import { InvalidInput, invalidAt, validate } from "@daybook/log/domain/InvalidInput"
 import { SessionNotFound } from "@daybook/log/log/EventLog"
 
@@ -90,8 +90,6 @@ export const answered = <A, E, R>(
   Effect.mapError(request, (error) => (isFailure(error) ? translated(error) : error))
 
 // Requests about one session: a request with an invalid id is not sent.
-
-export const isSessionID = Schema.is(SessionID)
 
 /** Where a session is in the API. */
 export const at = (sessionID: SessionID) => ({ path: { sessionID } })

@@ -17,7 +17,7 @@ import type { NotServed, ShellsUnavailable } from "@daybook/api/wire/Access"
 import { checkBounds } from "@daybook/core/session/PromptBounds"
 import type { Sessions } from "@daybook/core/session/Sessions"
 import * as Identifiers from "@daybook/log/domain/Identifiers"
-import { MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
+import { isMessageID, MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
 import { NotWaiting } from "@daybook/log/domain/InboxError"
 import { type InvalidInput, validate } from "@daybook/log/domain/InvalidInput"
 import type { NodesReport } from "@daybook/log/domain/NodesReport"
@@ -70,8 +70,6 @@ export const derived = (http: HttpClient.HttpClient) =>
 
 /** A text as one segment of a path. */
 const segment = encodeURIComponent
-
-const isMessageID = Schema.is(MessageID)
 
 /** A prompt that no server admits is not sent: a server closes the connection of a body that is too large. */
 const bounded = (prompt: PromptInput) => Effect.flatMap(validate("prompt", PromptInput, prompt), checkBounds)

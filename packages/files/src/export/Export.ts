@@ -3,8 +3,8 @@
  * files. `Exporter.ts` runs one operation at a time. Spec: FI-60..FI-90 in specs/files.md.
  */
 import { chmod, realpath, stat } from "node:fs/promises"
-import { Effect, Predicate, Schema } from "effect"
-import { SessionID } from "@daybook/log/domain/Identifiers"
+import { Effect, Predicate } from "effect"
+import { isSessionID, SessionID } from "@daybook/log/domain/Identifiers"
 import { type EventLog, SessionNotFound } from "@daybook/log/log/EventLog"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
@@ -207,8 +207,6 @@ export interface ExportOptions {
   readonly report: (finding: Finding) => Effect.Effect<void>
 }
 
-const isID = Schema.is(SessionID)
-
 const catchUp = (work: Work) =>
   Effect.gen(function* () {
     const { position, sessions } = yield* pullAll(work)
@@ -238,7 +236,7 @@ const removeFiles = Effect.fn("Exporter.removeFiles")(function* (work: Work) {
 })
 
 const exportSession = Effect.fn("Exporter.exportSession")(function* (work: Work, id: string) {
-  if (!isID(id)) return yield* new SessionNotFound({ sessionID: id })
+  if (!isSessionID(id)) return yield* new SessionNotFound({ sessionID: id })
   yield* work.log.head(id)
   const hadRemains = yield* applyRemovals(work)
   yield* attempt(work, id, advance(work, id))

@@ -1,6 +1,6 @@
 /** Exports the feed batch by batch, and follows removals. Spec: FI-69, FI-82, FI-97 in specs/files.md. */
 import { Array as Arr, Effect, Option, Schema } from "effect"
-import { SessionID } from "@daybook/log/domain/Identifiers"
+import { isSessionID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { EventLog } from "@daybook/log/log/EventLog"
 import { houses, lookForHouse, type SafeFiles } from "../disk/SafeFiles.ts"
@@ -152,8 +152,6 @@ const find = Effect.fnUntraced(function* (tracker: TrackedFolder.Tracker, log: E
 /** Pages of the feed that are read before values, context and indexes are written. */
 const pagesAtOnce = 16
 
-const isID = Schema.is(SessionID)
-
 export interface PullResult {
   readonly position: number
   readonly hasMore: boolean
@@ -202,7 +200,7 @@ const nextPage = (work: Work, after: number) =>
     if (position === undefined) return error
     const page = { events: [], position, hasMore: true }
     // The session id is unreadable too.
-    if (!isID(sessionID))
+    if (!isSessionID(sessionID))
       return Effect.as(tell(work, { kind: "behind", path: "", sessionID, details: error.message }), page)
     const leave = Effect.flatMap(work.writer.leave(sessionID), (path) =>
       tell(work, { kind: "behind", path, sessionID, details: error.message })

@@ -3,9 +3,9 @@ import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequ
 import type { HttpApiDecodeError } from "@effect/platform/HttpApiError"
 import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
-import { Clock, Context, Effect, Layer, Metric, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Metric } from "effect"
 import * as Access from "@daybook/api/wire/Access"
-import { SessionID } from "@daybook/log/domain/Identifiers"
+import { isSessionID } from "@daybook/log/domain/Identifiers"
 import type { Clients } from "./Clients.ts"
 import { refusedQuery } from "./Answers.ts"
 import type { AccessToken } from "./AccessToken.ts"
@@ -13,11 +13,9 @@ import { callerOf } from "./Tokens.ts"
 
 const rank = (scope: Access.Scope): number => Access.Scope.literals.indexOf(scope)
 
-const isSession = Schema.is(SessionID)
-
 /** A token for one session reaches only endpoints whose path names that session. */
 const permits = ({ scope, sessionID }: Access.Caller, needs: Access.Scope, path: string | undefined): boolean =>
-  rank(scope) >= rank(needs) && (sessionID === undefined || (isSession(path) && path === sessionID))
+  rank(scope) >= rank(needs) && (sessionID === undefined || (isSessionID(path) && path === sessionID))
 
 /** Whose token a header has; undefined for one that is not valid. */
 const callerIn = (secret: AccessToken, authorization: string, now: number): Access.Caller | undefined =>
