@@ -7,6 +7,7 @@ import { allowance } from "@daybook/core/child/SandboxWatch"
 import * as FairLock from "@daybook/log/support/FairLock"
 import { withSpan } from "@daybook/log/support/Spans"
 import { type Clock, Deferred, Duration, Effect, Either, Exit, Redacted, Scope, Stream } from "effect"
+import { present } from "@daybook/log/support/Optional"
 import type { ExecResult } from "./domain/ExecResult.ts"
 import {
   type CloseReason,
@@ -233,9 +234,7 @@ const runAfter = (
     const allowed = allowedBy(transport, ended, closed)
     const final = {
       ...result(ended, { millis, late: late.take() }),
-      ...(closed === undefined ? {} : { closed }),
-      ...(allowed === undefined ? {} : { sandbox: allowed }),
-      ...(missing === undefined ? {} : { no_checkpoint: missing })
+      ...present({ closed, sandbox: allowed, no_checkpoint: missing })
     }
     return recorded(shell, command, handle, final, options.call?.callID)
   }

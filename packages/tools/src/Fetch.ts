@@ -14,6 +14,7 @@ import { boundedBody } from "@daybook/core/http/BoundedBody"
 import { refusalIn, sameOrigin } from "@daybook/core/http/SameOrigin"
 import { Permission } from "@daybook/core/permission/Permission"
 import { define } from "@daybook/core/tool/ToolDefinition"
+import { messageOf } from "@daybook/log/support/SystemError"
 
 /** What the host allows the tool. */
 export interface FetchOptions {
@@ -126,7 +127,7 @@ export const reasonOf = (error: unknown): string => {
   for (let depth = 0; depth < 5 && Predicate.hasProperty(cause, "cause") && cause.cause !== undefined; depth++) {
     cause = cause.cause
   }
-  return cause instanceof Error ? cause.message : String(cause)
+  return messageOf(cause)
 }
 
 const accepted = "text/markdown, text/html;q=0.9, text/plain;q=0.8, application/json;q=0.8, */*;q=0.1"

@@ -6,6 +6,7 @@ import { Effect, Either, Layer, Option } from "effect"
 import type { OfferedModel } from "@daybook/api/group/ServerApi"
 import { ModelResolver } from "@daybook/core/model/ModelResolver"
 import { Catalog, Listing, Models, OfflineModel, Servers } from "@daybook/models"
+import { present } from "@daybook/log/support/Optional"
 import * as Configuration from "../config/Configuration.ts"
 import * as Keychain from "../config/Keychain.ts"
 import * as KeyFile from "../config/KeyFile.ts"
@@ -99,9 +100,7 @@ const factsOf = (id: string, facts: Models.ModelSettings, source: Facts["source"
     name,
     ...(contextTokens > 0 ? { contextTokens } : {}),
     ...(outputTokens > 0 ? { outputTokens } : {}),
-    ...(price === undefined ? {} : { price }),
-    ...(media === undefined ? {} : { media }),
-    ...(thinks === undefined ? {} : { thinks }),
+    ...present({ price, media, thinks }),
     ...(variants.length === 0 ? {} : { variants }),
     source
   }

@@ -69,8 +69,7 @@ export const classifyError = (error: unknown, modelID?: string): ProviderFailure
       facts.transport === "unsent" ||
       /^(?:redirect|proxy)_refused$/.test(facts.code ?? "") ||
       unreached.test(facts.code ?? ""),
-    ...(content === undefined ? {} : { content }),
-    ...(status === undefined ? {} : { statusCode: status }),
+    ...present({ content, statusCode: status }),
     ...retryWait({ headers: facts.headers, status, body, text }),
     ...(headers === undefined ? {} : { responseHeaders: headers }),
     ...(facts.body === undefined ? {} : { responseBody: bounded(redactSecrets(facts.body), maxBodyChars) })

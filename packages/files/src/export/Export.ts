@@ -3,11 +3,12 @@
  * files. `Exporter.ts` runs one operation at a time. Spec: FI-60..FI-90 in specs/files.md.
  */
 import { chmod, realpath, stat } from "node:fs/promises"
-import { Effect, Predicate } from "effect"
+import { Effect } from "effect"
 import { isSessionID, SessionID } from "@daybook/log/domain/Identifiers"
 import { type EventLog, SessionNotFound } from "@daybook/log/log/EventLog"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
+import { codeOf, messageOf } from "@daybook/log/support/SystemError"
 import { processUid } from "../disk/FileCalls.ts"
 import * as SafeFiles from "../disk/SafeFiles.ts"
 import { type Finding, PathRefused, RootOfAnotherStore, RootUnusable } from "../layout/Errors.ts"
@@ -24,11 +25,7 @@ import { attempt, finish, intactIndex, type Work, writeIndexes } from "./Work.ts
 type Root = { readonly files: SafeFiles.SafeFiles; readonly ledger: Ledger.Ledger }
 
 const saidBy = (error: unknown): string =>
-  Predicate.hasProperty(error, "code") && error.code === "EEXIST"
-    ? "it is a file; give a folder"
-    : error instanceof Error
-      ? error.message
-      : String(error)
+  codeOf(error) === "EEXIST" ? "it is a file; give a folder" : messageOf(error)
 
 /** The real path of the root, and the permissions below it. A new root is 0700, or 0711 with shared spaces. */
 export const openFolder = (

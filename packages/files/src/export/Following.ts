@@ -5,6 +5,7 @@
  */
 import { Cause, Clock, Deferred, Effect, Queue, Schedule, type Scope, Stream } from "effect"
 import type { EventLog } from "@daybook/log/log/EventLog"
+import { messageOf } from "@daybook/log/support/SystemError"
 import type { ExportError } from "../layout/Errors.ts"
 import type { FollowerState } from "../record/LedgerFile.ts"
 
@@ -49,7 +50,7 @@ type Waiter = { readonly position: number; readonly done: Deferred.Deferred<void
 
 const sentenceOf = (cause: Cause.Cause<ExportError>): string => {
   const error = Cause.squash(cause)
-  return error instanceof Error ? error.message : String(error)
+  return messageOf(error)
 }
 
 /** The loop between two steps. */

@@ -354,8 +354,7 @@ export class Answer {
         inputTokens: input,
         outputTokens: output,
         totalTokens: input === undefined && output === undefined ? undefined : (input ?? 0) + (output ?? 0),
-        ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
-        ...(cacheRead === undefined ? {} : { cachedInputTokens: cacheRead })
+        ...present({ reasoningTokens: reasoning, cachedInputTokens: cacheRead })
       },
       ...(Object.keys(daybook).length === 0 ? {} : { metadata: { daybook } })
     })
