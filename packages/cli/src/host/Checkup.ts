@@ -199,7 +199,7 @@ const behind = (position: number) =>
     while (count < mostCounted) {
       const page = yield* log.readFeed({ after, gaps: true })
       count += page.events.length
-      if (!page.hasMore) return `${count} ${count === 1 ? "event" : "events"}`
+      if (!page.hasMore) return many(count, "event")
       after = page.position
     }
     return `more than ${mostCounted} events`
