@@ -325,19 +325,18 @@ export class DaybookClient extends Context.Tag("@daybook/client/DaybookClient")<
 >() {}
 
 /** A client on the given way to send requests. */
-export const make = ({ baseUrl, giveUpAfter = "2 minutes", token }: Options) =>
-  Effect.gen(function* () {
-    const http = HttpClient.mapRequest(yield* HttpClient.HttpClient, (request) =>
-      request.pipe(HttpClientRequest.prependUrl(baseUrl), HttpClientRequest.bearerToken(token))
-    )
-    const api = yield* derived(http)
-    const head: Streams.Streams["head"] = (sessionID) => ofSession(sessionID, api.events.head)
-    return DaybookClient.of({
-      ...makeVerbs(api, yield* Identifiers.Identifiers),
-      ...Streams.makeStreams(http, giveUpAfter, head),
-      ...makeMachine(api)
-    })
+export const make = Effect.fnUntraced(function* ({ baseUrl, giveUpAfter = "2 minutes", token }: Options) {
+  const http = HttpClient.mapRequest(yield* HttpClient.HttpClient, (request) =>
+    request.pipe(HttpClientRequest.prependUrl(baseUrl), HttpClientRequest.bearerToken(token))
+  )
+  const api = yield* derived(http)
+  const head: Streams.Streams["head"] = (sessionID) => ofSession(sessionID, api.events.head)
+  return DaybookClient.of({
+    ...makeVerbs(api, yield* Identifiers.Identifiers),
+    ...Streams.makeStreams(http, giveUpAfter, head),
+    ...makeMachine(api)
   })
+})
 
 /** A client on `fetch`. */
 export const layer = (options: Options): Layer.Layer<DaybookClient> =>

@@ -263,14 +263,13 @@ const find = ({ ended, open }: Host, id: string): Effect.Effect<OpenShell.OpenSh
     )
   })
 
-const closeAll = ({ ending, open, slots }: Host) =>
-  Effect.gen(function* () {
-    yield* Deferred.interrupt(ending)
-    const all = { concurrency: "unbounded", discard: true } as const
-    yield* Effect.forEach([...open.values()], (shell) => OpenShell.close(shell, "shutdown"), all)
-    // Also those that were being opened.
-    yield* Stream.runDrain(Stream.takeUntil(slots.changes, (taken) => taken === 0))
-  })
+const closeAll = Effect.fnUntraced(function* ({ ending, open, slots }: Host) {
+  yield* Deferred.interrupt(ending)
+  const all = { concurrency: "unbounded", discard: true } as const
+  yield* Effect.forEach([...open.values()], (shell) => OpenShell.close(shell, "shutdown"), all)
+  // Also those that were being opened.
+  yield* Stream.runDrain(Stream.takeUntil(slots.changes, (taken) => taken === 0))
+})
 
 const listed = (shell: OpenShell.OpenShell, now: number): ListedShell => {
   const { busy, idleSince } = shell.state

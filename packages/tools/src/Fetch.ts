@@ -197,47 +197,46 @@ const markdownOf = (html: string): Effect.Effect<string> =>
   })
 
 /** `fetch`, with what the host allows it. */
-export const makeFetchTool = (options: FetchOptions = {}) =>
-  Effect.gen(function* () {
-    const permission = yield* Permission
-    const send = makeFetch(options)
-    return define(FetchTool, {
-      readOnly: true,
-      permission: "fetch",
-      handler: Effect.fn("Tool.fetch")(function* ({ raw = false, url: given }, call) {
-        const url = URL.canParse(given) ? new URL(given) : undefined
-        if (url === undefined || !["http:", "https:"].includes(url.protocol)) {
-          return yield* fail(`${JSON.stringify(given)} is no address with https:// or http://`)
-        }
-        if (url.username !== "" || url.password !== "") {
-          return yield* fail("an address with a user name or a password is not read")
-        }
-        const host = hostOf(url)
-        if (options.privateAddresses !== true && isIP(host) !== 0 && isPrivate(host)) {
-          return yield* fail(refusalOf(host).message)
-        }
-        yield* permission.authorize({
-          ...call,
-          tool: "fetch",
-          permission: "fetch",
-          resources: [url.href],
-          title: `Read ${url.href}`,
-          always: [`${literal(url.origin)}/*`]
-        })
-        const { status, text, type } = yield* get(send, url)
-        if (status >= 400) return yield* fail(`${url.href} answered HTTP ${status}: ${text.slice(0, 1_000)}`)
-        const isHtml = type === "text/html" || type === "application/xhtml+xml"
-        if (raw || !isHtml) return { url: url.href, status, type, cut: false, text }
-        const title = titleOf(text)
-        const markdown = yield* markdownOf(text.slice(0, mostHtml))
-        const cut = text.length > mostHtml
-        return { url: url.href, status, type, ...(title === undefined ? {} : { title }), cut, text: markdown }
-      }),
-      render: ({ text, ...structured }) => {
-        const { cut, status, title, type, url } = structured
-        const head = [`${url} (HTTP ${status}, ${type})`, ...(title === undefined ? [] : [title])].join("\n")
-        const note = cut ? `\n\n[The page goes on: only its first ${mostHtml} characters were converted.]` : ""
-        return { structured, content: [{ type: "text", text: `${head}\n\n${text}${note}` }] }
+export const makeFetchTool = Effect.fnUntraced(function* (options: FetchOptions = {}) {
+  const permission = yield* Permission
+  const send = makeFetch(options)
+  return define(FetchTool, {
+    readOnly: true,
+    permission: "fetch",
+    handler: Effect.fn("Tool.fetch")(function* ({ raw = false, url: given }, call) {
+      const url = URL.canParse(given) ? new URL(given) : undefined
+      if (url === undefined || !["http:", "https:"].includes(url.protocol)) {
+        return yield* fail(`${JSON.stringify(given)} is no address with https:// or http://`)
       }
-    })
+      if (url.username !== "" || url.password !== "") {
+        return yield* fail("an address with a user name or a password is not read")
+      }
+      const host = hostOf(url)
+      if (options.privateAddresses !== true && isIP(host) !== 0 && isPrivate(host)) {
+        return yield* fail(refusalOf(host).message)
+      }
+      yield* permission.authorize({
+        ...call,
+        tool: "fetch",
+        permission: "fetch",
+        resources: [url.href],
+        title: `Read ${url.href}`,
+        always: [`${literal(url.origin)}/*`]
+      })
+      const { status, text, type } = yield* get(send, url)
+      if (status >= 400) return yield* fail(`${url.href} answered HTTP ${status}: ${text.slice(0, 1_000)}`)
+      const isHtml = type === "text/html" || type === "application/xhtml+xml"
+      if (raw || !isHtml) return { url: url.href, status, type, cut: false, text }
+      const title = titleOf(text)
+      const markdown = yield* markdownOf(text.slice(0, mostHtml))
+      const cut = text.length > mostHtml
+      return { url: url.href, status, type, ...(title === undefined ? {} : { title }), cut, text: markdown }
+    }),
+    render: ({ text, ...structured }) => {
+      const { cut, status, title, type, url } = structured
+      const head = [`${url} (HTTP ${status}, ${type})`, ...(title === undefined ? [] : [title])].join("\n")
+      const note = cut ? `\n\n[The page goes on: only its first ${mostHtml} characters were converted.]` : ""
+      return { structured, content: [{ type: "text", text: `${head}\n\n${text}${note}` }] }
+    }
   })
+})

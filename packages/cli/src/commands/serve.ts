@@ -125,18 +125,17 @@ const logListeners = ({ http, sockets }: OpenDoors) =>
   )
 
 /** Opens the sockets, which wait for the files. */
-const openSockets = ({ asks, models, request, root }: ServeSetup) =>
-  Effect.gen(function* () {
-    return yield* listen({
-      root,
-      uid,
-      agents: request.agent.map(({ alias, text }) => ({ name: text, alias, chroot: request.chroot })),
-      models,
-      shared: yield* shared,
-      asks,
-      temp: Host.layerInMemory(askerOf(asks), root, worldsOf(request, root))
-    })
+const openSockets = Effect.fnUntraced(function* ({ asks, models, request, root }: ServeSetup) {
+  return yield* listen({
+    root,
+    uid,
+    agents: request.agent.map(({ alias, text }) => ({ name: text, alias, chroot: request.chroot })),
+    models,
+    shared: yield* shared,
+    asks,
+    temp: Host.layerInMemory(askerOf(asks), root, worldsOf(request, root))
   })
+})
 
 /** Opens HTTP, if it is wanted. */
 const openHttp = ({ asks, place, request: { http } }: ServeSetup) =>
@@ -148,12 +147,11 @@ const openHttp = ({ asks, place, request: { http } }: ServeSetup) =>
       )
 
 // Serving continues without a reader of stdout. Any other failed write is an error: a caller would wait for `ready` forever.
-const ready = (place: ServeSetup, opened: OpenDoors) =>
-  Effect.gen(function* () {
-    const output = yield* Output
-    yield* Effect.catchTag(output.write(announce(place, opened, output.terminal)), "OutputClosed", () => Effect.void)
-    yield* logListeners(opened)
-  })
+const ready = Effect.fnUntraced(function* (place: ServeSetup, opened: OpenDoors) {
+  const output = yield* Output
+  yield* Effect.catchTag(output.write(announce(place, opened, output.terminal)), "OutputClosed", () => Effect.void)
+  yield* logListeners(opened)
+})
 
 /** Opens the sockets and HTTP, and announces them once the files are current. */
 const open = Effect.fn("Command.serve.open")(function* (place: ServeSetup) {

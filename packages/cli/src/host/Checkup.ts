@@ -192,18 +192,17 @@ export const rebuild = (place: Place, which: SessionID | "all") =>
 const mostCounted = 10_000
 
 /** How many of the events that are left after this position the files do not contain. */
-const behind = (position: number) =>
-  Effect.gen(function* () {
-    const log = yield* EventLog
-    let [after, count] = [position, 0]
-    while (count < mostCounted) {
-      const page = yield* log.readFeed({ after, gaps: true })
-      count += page.events.length
-      if (!page.hasMore) return many(count, "event")
-      after = page.position
-    }
-    return `more than ${mostCounted} events`
-  })
+const behind = Effect.fnUntraced(function* (position: number) {
+  const log = yield* EventLog
+  let [after, count] = [position, 0]
+  while (count < mostCounted) {
+    const page = yield* log.readFeed({ after, gaps: true })
+    count += page.events.length
+    if (!page.hasMore) return many(count, "event")
+    after = page.position
+  }
+  return `more than ${mostCounted} events`
+})
 
 const about = "files"
 

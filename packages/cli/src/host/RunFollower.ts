@@ -375,12 +375,11 @@ export const resumed = <E>(sessionID: SessionID, resume: Effect.Effect<void, E>)
  * Starts a prompt: its events begin with its admission or, for a repeated prompt, with its promotion. It is done when nothing
  * runs or waits to run in this process; a wake waits for another process that owns the session, so that work is included.
  */
-export const admitted = (prompt: PromptOptions & { readonly id: MessageID }) =>
-  Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const input = yield* sessions.prompt(prompt)
-    return {
-      after: (input.promotedSeq ?? input.admittedSeq) - 1,
-      done: Effect.asVoid(sessions.wait(prompt.sessionID))
-    } satisfies StartedWork<unknown>
-  })
+export const admitted = Effect.fnUntraced(function* (prompt: PromptOptions & { readonly id: MessageID }) {
+  const sessions = yield* Sessions
+  const input = yield* sessions.prompt(prompt)
+  return {
+    after: (input.promotedSeq ?? input.admittedSeq) - 1,
+    done: Effect.asVoid(sessions.wait(prompt.sessionID))
+  } satisfies StartedWork<unknown>
+})

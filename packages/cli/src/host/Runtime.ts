@@ -178,12 +178,11 @@ export const readModel = Effect.fn("Runtime.readModel")(function* (text: string)
 })
 
 /** Adds the models of the server to the error that no model is selected. */
-const listed = (error: ModelNotSelected) =>
-  Effect.gen(function* () {
-    const { suggestion } = yield* Effect.promise(() => import("./ModelList.ts"))
-    const offer = yield* suggestion
-    return yield* new ModelNotSelected({ hint: `${error.hint ?? "name one with --model"}${offer}` })
-  })
+const listed = Effect.fnUntraced(function* (error: ModelNotSelected) {
+  const { suggestion } = yield* Effect.promise(() => import("./ModelList.ts"))
+  const offer = yield* suggestion
+  return yield* new ModelNotSelected({ hint: `${error.hint ?? "name one with --model"}${offer}` })
+})
 
 /** The chosen or default model; the error for a missing choice lists models. */
 export const chosenModel = (ref: ModelRef | undefined) =>

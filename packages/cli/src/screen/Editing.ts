@@ -107,13 +107,12 @@ const takeBack = ({ input, talk }: Options) =>
     input.editor.setText(typed === "" ? text : `${text}\n${typed}`)
   })
 
-const recall = ({ desk, input, recalled }: Options) =>
-  Effect.gen(function* () {
-    const all = yield* recalled
-    const choices = all.map((text, at) => ({ value: String(at), label: text }))
-    const choice = yield* desk.choose({ title: "earlier prompts", choices })
-    if (choice !== undefined) input.editor.setText(all[Number(choice.value)] ?? "")
-  })
+const recall = Effect.fnUntraced(function* ({ desk, input, recalled }: Options) {
+  const all = yield* recalled
+  const choices = all.map((text, at) => ({ value: String(at), label: text }))
+  const choice = yield* desk.choose({ title: "earlier prompts", choices })
+  if (choice !== undefined) input.editor.setText(all[Number(choice.value)] ?? "")
+})
 
 const editOutside = ({ input, outside, talk }: Options) => {
   const edited = HostCommand.edit(input.editor.getExpandedText(), outside)

@@ -123,17 +123,16 @@ const promptFor = (message: Message, self: string) =>
   })
 
 /** Says in the thread, once for each message, why it was not admitted. */
-const refuse = (thread: Thread, message: Message, why: string) =>
-  Effect.gen(function* () {
-    const [outbox, sender] = [yield* Outbox, yield* Sender]
-    yield* outbox.put(thread.id, {
-      type: "post",
-      key: { sessionID: sessionOf(thread.id), event: `refused:${message.id}`, chunk: 0 },
-      body: { content: `⚠️ Not admitted: ${clip(why, 1_500)}` }
-    })
-    yield* outbox.react(message.channel_id, message.id, emoji.failed)
-    yield* Effect.forEach([thread.id, message.channel_id], sender.wake)
+const refuse = Effect.fnUntraced(function* (thread: Thread, message: Message, why: string) {
+  const [outbox, sender] = [yield* Outbox, yield* Sender]
+  yield* outbox.put(thread.id, {
+    type: "post",
+    key: { sessionID: sessionOf(thread.id), event: `refused:${message.id}`, chunk: 0 },
+    body: { content: `⚠️ Not admitted: ${clip(why, 1_500)}` }
   })
+  yield* outbox.react(message.channel_id, message.id, emoji.failed)
+  yield* Effect.forEach([thread.id, message.channel_id], sender.wake)
+})
 
 export const admit = Effect.fn("Admission.admit")(function* (
   thread: Thread,

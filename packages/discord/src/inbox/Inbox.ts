@@ -47,21 +47,23 @@ const usesRoles = (settings: ChannelSettings): boolean =>
   rights.some((right) => (settings[right]?.roles ?? []).length > 0)
 
 /** The roles; none for a person who has left. */
-const rolesOf = (settings: ChannelSettings, { author, channel_id, guild_id, member }: Message) =>
-  Effect.gen(function* () {
-    if (member !== undefined) return member.roles
-    if (!usesRoles(settings)) return []
-    const discord = yield* Discord
-    const guild = guild_id ?? (yield* Messages.channel(discord, channel_id)).guild_id
-    if (guild === undefined) return []
-    return yield* discord.request({ method: "GET", route: `/guilds/${guild}/members/${author.id}` }, Member).pipe(
-      Effect.map(({ roles }) => roles),
-      Effect.catchIf(
-        ({ status }) => status === 404,
-        () => Effect.succeed([])
-      )
+const rolesOf = Effect.fnUntraced(function* (
+  settings: ChannelSettings,
+  { author, channel_id, guild_id, member }: Message
+) {
+  if (member !== undefined) return member.roles
+  if (!usesRoles(settings)) return []
+  const discord = yield* Discord
+  const guild = guild_id ?? (yield* Messages.channel(discord, channel_id)).guild_id
+  if (guild === undefined) return []
+  return yield* discord.request({ method: "GET", route: `/guilds/${guild}/members/${author.id}` }, Member).pipe(
+    Effect.map(({ roles }) => roles),
+    Effect.catchIf(
+      ({ status }) => status === 404,
+      () => Effect.succeed([])
     )
-  })
+  )
+})
 
 /** Messages that are fetched of one channel after the bot was away. */
 const mostMissed = 200

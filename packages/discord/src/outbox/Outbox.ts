@@ -38,11 +38,6 @@ export interface Beginning {
   readonly target: Extract<Target, { readonly type: "begin" }>
 }
 
-export interface Asking {
-  readonly channel: string
-  readonly target: Extract<Target, { readonly type: "permission" }>
-}
-
 /** A reaction that Discord does not show as it should be. */
 export interface DueReaction {
   readonly message: string

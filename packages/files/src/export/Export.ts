@@ -118,76 +118,72 @@ const unlessRefused = <E>(intact: Effect.Effect<boolean, E | PathRefused>) =>
     () => Effect.succeed(false)
   )
 
-const retryBehind = (work: Work) =>
-  Effect.gen(function* () {
-    const ids = yield* work.tracker.ledger.behind(behindAtOnce)
-    for (const id of ids) {
-      yield* attempt(
-        work,
-        id,
-        Effect.catchIf(
-          advance(work, id),
-          // It was removed while its export failed.
-          (error) => error._tag === "SessionNotFound" && error.removed !== true,
-          () => work.writer.drop(id)
-        )
+const retryBehind = Effect.fnUntraced(function* (work: Work) {
+  const ids = yield* work.tracker.ledger.behind(behindAtOnce)
+  for (const id of ids) {
+    yield* attempt(
+      work,
+      id,
+      Effect.catchIf(
+        advance(work, id),
+        // It was removed while its export failed.
+        (error) => error._tag === "SessionNotFound" && error.removed !== true,
+        () => work.writer.drop(id)
       )
-    }
-    yield* writeIndexes(work, work.writer.dueIndexes())
-  })
+    )
+  }
+  yield* writeIndexes(work, work.writer.dueIndexes())
+})
 
 /** Compares the stamps of all files and restores the sessions and indexes that changed. */
-const sweep = (work: Work) =>
-  Effect.gen(function* () {
-    const put: Array<string> = []
-    for (let after = ""; ;) {
-      const records = yield* work.tracker.ledger.sessions(after, sweptAtOnce)
-      const intact = yield* Effect.forEach(
-        records,
-        (record) => Effect.map(unlessRefused(work.writer.intact(record)), (intact) => ({ id: record.id, intact })),
-        { concurrency: 8 }
-      )
-      const broken = intact.filter(({ intact }) => !intact).map(({ id }) => id)
-      yield* finish(work, broken, true)
-      put.push(...broken)
-      const last = records.at(-1)
-      if (last === undefined) break
-      after = last.id
-    }
-    yield* writeIndexes(work, [...work.writer.dueIndexes(), ...(yield* work.tracker.ledger.indexes)])
-    return put
-  })
-
-const sweepSessions = (work: Work, after: string) =>
-  Effect.gen(function* () {
-    const records = yield* work.tracker.ledger.sessions(after, lookedAtOnce)
-    const last = records.at(-1)
-    work.round = last === undefined ? { indexes: "" } : { sessions: last.id }
-    const broken: Array<SessionRecord> = []
-    for (const record of records) {
-      // `retryBehind` handles it.
-      if (record.behind) continue
-      if (!(yield* unlessRefused(work.writer.intact(record)))) broken.push(record)
-    }
-    yield* finish(
-      work,
-      broken.map(({ id }) => id),
-      true
+const sweep = Effect.fnUntraced(function* (work: Work) {
+  const put: Array<string> = []
+  for (let after = ""; ;) {
+    const records = yield* work.tracker.ledger.sessions(after, sweptAtOnce)
+    const intact = yield* Effect.forEach(
+      records,
+      (record) => Effect.map(unlessRefused(work.writer.intact(record)), (intact) => ({ id: record.id, intact })),
+      { concurrency: 8 }
     )
-    yield* writeIndexes(work, [...work.writer.dueIndexes(), ...broken.map(({ index }) => index)])
-    return broken.length > 0
-  })
+    const broken = intact.filter(({ intact }) => !intact).map(({ id }) => id)
+    yield* finish(work, broken, true)
+    put.push(...broken)
+    const last = records.at(-1)
+    if (last === undefined) break
+    after = last.id
+  }
+  yield* writeIndexes(work, [...work.writer.dueIndexes(), ...(yield* work.tracker.ledger.indexes)])
+  return put
+})
 
-const sweepIndexes = (work: Work, after: string) =>
-  Effect.gen(function* () {
-    const indexes = (yield* work.tracker.ledger.indexes).filter((index) => index > after).slice(0, indexesAtOnce)
-    const last = indexes.at(-1)
-    work.round = last === undefined ? { sessions: "" } : { indexes: last }
-    for (const index of indexes) {
-      if (!(yield* unlessRefused(intactIndex(work.tracker, index)))) yield* writeIndexes(work, [index])
-    }
-    return false
-  })
+const sweepSessions = Effect.fnUntraced(function* (work: Work, after: string) {
+  const records = yield* work.tracker.ledger.sessions(after, lookedAtOnce)
+  const last = records.at(-1)
+  work.round = last === undefined ? { indexes: "" } : { sessions: last.id }
+  const broken: Array<SessionRecord> = []
+  for (const record of records) {
+    // `retryBehind` handles it.
+    if (record.behind) continue
+    if (!(yield* unlessRefused(work.writer.intact(record)))) broken.push(record)
+  }
+  yield* finish(
+    work,
+    broken.map(({ id }) => id),
+    true
+  )
+  yield* writeIndexes(work, [...work.writer.dueIndexes(), ...broken.map(({ index }) => index)])
+  return broken.length > 0
+})
+
+const sweepIndexes = Effect.fnUntraced(function* (work: Work, after: string) {
+  const indexes = (yield* work.tracker.ledger.indexes).filter((index) => index > after).slice(0, indexesAtOnce)
+  const last = indexes.at(-1)
+  work.round = last === undefined ? { sessions: "" } : { indexes: last }
+  for (const index of indexes) {
+    if (!(yield* unlessRefused(intactIndex(work.tracker, index)))) yield* writeIndexes(work, [index])
+  }
+  return false
+})
 
 /** Checks the next few sessions or indexes, so that time and memory do not depend on their number. */
 const sweepSome = (work: Work) =>
@@ -204,13 +200,12 @@ export interface ExportOptions {
   readonly report: (finding: Finding) => Effect.Effect<void>
 }
 
-const catchUp = (work: Work) =>
-  Effect.gen(function* () {
-    const { position, sessions } = yield* pullAll(work)
-    yield* retryBehind(work)
-    for (const id of yield* sweep(work)) sessions.add(id)
-    return { position, sessions: sessions.size }
-  })
+const catchUp = Effect.fnUntraced(function* (work: Work) {
+  const { position, sessions } = yield* pullAll(work)
+  yield* retryBehind(work)
+  for (const id of yield* sweep(work)) sessions.add(id)
+  return { position, sessions: sessions.size }
+})
 
 const isUnknown = (work: Work, index: string) =>
   Effect.flatMap(

@@ -115,12 +115,11 @@ const connect = (
   })
 
 /** Moves the record of a version that had one for all users. */
-const adoptFormer = (files: SafeFiles, fileName: string) =>
-  Effect.gen(function* () {
-    const former = `${recordsFolder}/ledger.sqlite`
-    if ((yield* files.stamp(fileName)) !== undefined || (yield* files.stamp(former)) === undefined) return
-    for (const suffix of ["-wal", "-shm", ""]) yield* files.rename(former + suffix, fileName + suffix)
-  })
+const adoptFormer = Effect.fnUntraced(function* (files: SafeFiles, fileName: string) {
+  const former = `${recordsFolder}/ledger.sqlite`
+  if ((yield* files.stamp(fileName)) !== undefined || (yield* files.stamp(former)) === undefined) return
+  for (const suffix of ["-wal", "-shm", ""]) yield* files.rename(former + suffix, fileName + suffix)
+})
 
 const unusable = (root: string) => (error: SafeError) => new RootUnusable({ root, details: error.message })
 

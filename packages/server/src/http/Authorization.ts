@@ -42,12 +42,11 @@ const challenge = (...why: ReadonlyArray<string>) =>
   withHeader("www-authenticate", ['Bearer realm="daybook"', ...why].join(", "))
 
 /** Refuses a request that came too soon. */
-const tooMany = (wait: number, reason: keyof typeof refusedFor) =>
-  Effect.gen(function* () {
-    yield* Metric.increment(refusedFor[reason])
-    yield* withHeader("retry-after", String(wait))
-    return yield* new Access.TooManyRequests({ retryAfterSeconds: wait })
-  })
+const tooMany = Effect.fnUntraced(function* (wait: number, reason: keyof typeof refusedFor) {
+  yield* Metric.increment(refusedFor[reason])
+  yield* withHeader("retry-after", String(wait))
+  return yield* new Access.TooManyRequests({ retryAfterSeconds: wait })
+})
 
 /** Refuses a token; an absent one is none that is invalid. */
 const unauthorized = (authorization: string | undefined) =>
@@ -64,12 +63,11 @@ const forbidden = ({ sessionID }: Access.Caller, needs: Access.Scope) =>
   )
 
 /** Slows those who guess; a valid token is never refused for the wrong ones of others at its address. */
-const wrong = ({ addressOf, wrongToken }: Clients, now: number) =>
-  Effect.gen(function* () {
-    const request = yield* HttpServerRequest.HttpServerRequest
-    const wait = wrongToken(addressOf(NodeHttpServerRequest.toIncomingMessage(request)), now)
-    return yield* wait === undefined ? unauthorized(request.headers["authorization"]) : tooMany(wait, "token")
-  })
+const wrong = Effect.fnUntraced(function* ({ addressOf, wrongToken }: Clients, now: number) {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  const wait = wrongToken(addressOf(NodeHttpServerRequest.toIncomingMessage(request)), now)
+  return yield* wait === undefined ? unauthorized(request.headers["authorization"]) : tooMany(wait, "token")
+})
 
 /** What endpoints need, and whether their requests count against the rate of the token. */
 type Need = { readonly scope: Access.Scope; readonly isRated: boolean }
