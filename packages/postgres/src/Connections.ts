@@ -118,13 +118,19 @@ const byKey = [
   "enable_mergejoin = off"
 ]
 
-const optionsOf = ({ url }: Settings): Pg.ClientConfig => ({
-  connectionString: Redacted.value(url),
-  application_name: new URL(Redacted.value(url)).searchParams.get("application_name") ?? "daybook",
-  connectionTimeoutMillis: connectMillis,
-  keepAlive: true,
-  types
-})
+const optionsOf = ({ url }: Settings): Pg.ClientConfig => {
+  const address = new URL(Redacted.value(url))
+  // As in libpq, these modes encrypt and do not check the server's name: hosts of PostgreSQL give such addresses.
+  const isLax = ["prefer", "require", "verify-ca"].includes(address.searchParams.get("sslmode") ?? "")
+  if (isLax) address.searchParams.set("uselibpqcompat", "true")
+  return {
+    connectionString: address.toString(),
+    application_name: address.searchParams.get("application_name") ?? "daybook",
+    connectionTimeoutMillis: connectMillis,
+    keepAlive: true,
+    types
+  }
+}
 
 /** Gives a new connection its settings, with statements: poolers refuse settings at the start of a connection. */
 const configure = async (client: Pg.ClientBase, settings: ReadonlyArray<string>): Promise<void> => {
