@@ -69,7 +69,7 @@ describe.skipIf(lacks("pgbouncer"))("a pooler before PostgreSQL", () => {
       const made = `SELECT 1 FROM pg_namespace WHERE nspname = '${settings.schema}'`
       assert.deepStrictEqual(yield* query(addressOf(settings), made), [])
       const left = yield* query(url, "SELECT current_setting('search_path') AS path")
-      assert.notInclude(JSON.stringify(left), settings.schema)
+      assert.notInclude(JSON.stringify(left), `${settings.schema}`)
     })
   )
 })
