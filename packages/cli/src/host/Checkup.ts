@@ -2,6 +2,7 @@
  * Checks for `daybook doctor`: the database, whether a process keeps the session files current, whether each configured
  * provider answers, and what a prompt in the folder would be made of. Spec: CL-19, CL-93.
  */
+import { existsSync } from "node:fs"
 import { homedir } from "node:os"
 import { dirname, join } from "node:path"
 import { type ConfigError, Effect, HashMap, Layer, Logger, LogLevel, Option, Stream, Struct } from "effect"
@@ -326,7 +327,11 @@ export const configuration = Effect.gen(function* () {
       settings,
       checks: [
         exposed === undefined
-          ? ({ about, verdict: "ok", says: file } satisfies Check)
+          ? ({
+              about,
+              verdict: "ok",
+              says: existsSync(file) ? file : `there is no ${file}; it is optional`
+            } satisfies Check)
           : ({ about, verdict: "warning", says: exposed } satisfies Check)
       ]
     })
