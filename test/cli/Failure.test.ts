@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, ConfigError } from "effect"
-import { InternalError, NotServed, SiteRefused } from "../../packages/api/src/wire/Access.ts"
+import { InternalError, NotServed, SiteRefused, Unauthorized } from "../../packages/api/src/wire/Access.ts"
 import { fileAt } from "../../packages/cli/src/config/DatabasePath.ts"
 import { room } from "../../packages/cli/src/host/Checkup.ts"
 import { failureOf, failureOfCause } from "../../packages/cli/src/render/Failure.ts"
@@ -65,6 +65,8 @@ describe("Failure", () => {
     const absent = new ProviderNotFound({ providerID: "openai", hint: "set OPENAI_API_KEY" })
     const chosen = "; daybook models lists what can be chosen with --model"
     assert.strictEqual(failureOf(absent).sentence, `provider "openai" is not available: set OPENAI_API_KEY${chosen}`)
+    const refused = failureOf(new Unauthorized()).sentence
+    assert.match(refused ?? "", / with a valid token; daybook token makes one, as the user that runs the server$/)
     const foreign = failureOf(new UnexpectedAnswer({ status: 404, details: "the body is not JSON" })).sentence
     assert.match(foreign ?? "", /: the body is not JSON; is its address the one that daybook serve prints\?$/)
   })

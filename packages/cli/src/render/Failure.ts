@@ -95,6 +95,7 @@ const advices = new Map([
 /** Advice by the tag of an error. */
 const hints = new Map([
   ["ProviderNotFound", "; daybook models lists what can be chosen with --model"],
+  ["Unauthorized", "; daybook token makes one, as the user that runs the server"],
   ["UnexpectedAnswer", "; is its address the one that daybook serve prints?"]
 ])
 
