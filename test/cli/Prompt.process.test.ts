@@ -90,6 +90,21 @@ describe("daybook prompt", () => {
     })
   )
 
+  it.scopedLive("CL-38: Ctrl-C says the same of a resumed run", () =>
+    Effect.gen(function* () {
+      const { env, here, model } = yield* held
+      yield* here.run(["prompt", "--session", "fix", "--no-run", "One"], { env })
+      const run = yield* here.start(["resume", "fix"], { env })
+      const turn = yield* model.next
+      yield* turn.text("Half an ans")
+      yield* run.until("stdout", (text) => text === "Half an ans")
+      yield* run.signal("SIGINT")
+      const ended = yield* run.ended
+      assert.strictEqual(ended.code, 130)
+      assert.match(ended.stderr, /daybook: stopped; what was written is kept. Go on: daybook continue, or [^\n]+\n$/)
+    })
+  )
+
   it.scopedLive("CL-38: the first Ctrl-C interrupts the turn, settles it, keeps the inbox and exits 130", () =>
     Effect.gen(function* () {
       const { env, here, model } = yield* held
