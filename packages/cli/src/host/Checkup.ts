@@ -273,16 +273,23 @@ const reach = (name: string, address: string, headers: Record<string, string>): 
 /** Checks each configured provider, and the default model. */
 export const models: Effect.Effect<ReadonlyArray<Check>, ConfigError.ConfigError | UsageError> = Effect.gen(
   function* () {
-    const { default: standard, defaultHint, providers } = yield* ModelList.modelOptions
+    const { default: standard, providers } = yield* ModelList.modelOptions
     const first: Check =
       standard === undefined
         ? {
             about: "model",
             verdict: "warning",
             says: "no model is selected",
-            fix: defaultHint ?? "name one with --model"
+            fix: "daybook setup keeps one"
           }
-        : { about: "model", verdict: "ok", says: `${standard.providerID}/${standard.id}` }
+        : OfflineModel.isOffline(standard)
+          ? {
+              about: "model",
+              verdict: "warning",
+              says: "only the offline model answers, a fixed program",
+              fix: "daybook setup keeps a key"
+            }
+          : { about: "model", verdict: "ok", says: `${standard.providerID}/${standard.id}` }
     const reached = yield* Effect.forEach(
       Object.entries(providers),
       ([name, provider]) => {
