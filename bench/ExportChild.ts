@@ -3,7 +3,7 @@
  * held. Arguments: database, root.
  */
 import { Effect, Layer } from "effect"
-import * as Garbage from "../packages/cli/src/support/Garbage.ts"
+import * as Garbage from "../packages/log/src/support/Garbage.ts"
 import { Exporter } from "../packages/files/src/Exporter.ts"
 import * as Store from "../packages/log/src/Store.ts"
 import { exporterAt } from "./ExportThread.ts"

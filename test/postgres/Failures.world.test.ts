@@ -264,6 +264,17 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
     })
   )
 
+  it.scopedLive("PG-10: a schema may have the name of a word of SQL", () =>
+    Effect.gen(function* () {
+      const settings = { ...(yield* freshSchema), schema: "order" }
+      const remove = query(addressOf(settings), 'DROP SCHEMA IF EXISTS "order" CASCADE')
+      yield* Effect.acquireRelease(remove, () => remove)
+      yield* Effect.scoped(node(settings))
+      const [found] = yield* query(addressOf(settings), 'SELECT position FROM "order".log_head')
+      assert.isDefined(found)
+    })
+  )
+
   it.scopedLive("PG-10: a role that may use a schema, and make none, works there", () =>
     Effect.gen(function* () {
       const settings = yield* freshSchema

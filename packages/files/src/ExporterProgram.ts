@@ -6,7 +6,7 @@ import * as NodeWorkerRunner from "@effect/platform-node/NodeWorkerRunner"
 import * as WorkerRunner from "@effect/platform/WorkerRunner"
 import { Cause, Context, Deferred, Effect, Exit, FiberHandle, Layer, Logger, Queue, Scope, Stream } from "effect"
 import * as Store from "@daybook/log/Store"
-import * as Collection from "@daybook/log/support/Collection"
+import * as Garbage from "@daybook/log/support/Garbage"
 import { Exporter } from "./Exporter.ts"
 import { ExportThreadEnded } from "./layout/Errors.ts"
 import { type Open, Request, type ThreadNews } from "./ExporterRequests.ts"
@@ -31,7 +31,7 @@ const serving = Effect.gen(function* () {
   const following = yield* FiberHandle.make()
   const scope = yield* Effect.scope
   /** The first time the files are current, the thread's start is over. */
-  const started = yield* Effect.once(Scope.extend(Collection.afterStart, scope))
+  const started = yield* Effect.once(Scope.extend(Garbage.afterStart, scope))
 
   const open = ({ filename, ...options }: Open) =>
     Effect.gen(function* () {

@@ -75,7 +75,7 @@ const settingsOf = (settings: Settings) => {
     return refuse(secret, "cannot-open", "this is not an address; write postgres://USER@HOST:PORT/DATABASE")
   }
   if (!validSchema.test(schema)) {
-    const details = `${JSON.stringify(schema)} is not a name of a schema; use lower-case letters, digits and _`
+    const details = `${JSON.stringify(schema)} is not a name of a schema; use at most 48 lower-case letters, digits and _`
     return refuse(secret, "cannot-open", details)
   }
   return Effect.succeed<Connections.Settings>({
@@ -124,7 +124,7 @@ const migrate = (sql: SqlClient.SqlClient, { schema, url }: Connections.Settings
           found?.schema === 1 ? `its schema ${schema} has no tables of Daybook` : `it has no schema ${schema}`
         return yield* refuse(url, "not-found", lacking)
       }
-      if (found?.schema !== 1) yield* sql.unsafe(`CREATE SCHEMA ${schema}`)
+      if (found?.schema !== 1) yield* sql.unsafe(`CREATE SCHEMA "${schema}"`)
       if (found?.migration !== 1) {
         yield* sql.unsafe(`CREATE TABLE migration (
           migration_id integer PRIMARY KEY,

@@ -1,7 +1,7 @@
 /** A program whose young generation grows; it collects and prints the sizes before and after, and ends by itself. */
 import { getHeapSpaceStatistics } from "node:v8"
 import { Effect } from "effect"
-import { collect } from "../../../packages/log/src/support/Collection.ts"
+import { collect } from "../../../packages/log/src/support/Garbage.ts"
 
 const youngGeneration = () =>
   getHeapSpaceStatistics().find(({ space_name: name }) => name === "new_space")?.space_size ?? Number.NaN

@@ -12,7 +12,7 @@ import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { type Approval, literal } from "../domain/Rule.ts"
 import { ToolDeclined, type ToolFailure } from "../domain/ToolError.ts"
-import { makeKeyedLock } from "../support/KeyedLock.ts"
+import { makeKeyedLock } from "../support/Keyed.ts"
 import { notCounting, projectAt, ProjectTrust } from "../trust/ProjectTrust.ts"
 import * as Judgement from "./Judgement.ts"
 import {

@@ -9,8 +9,8 @@ import { selectEvents, toEvent } from "@daybook/log/log/EventRow"
 import { ReadSql } from "@daybook/log/storage/Database"
 import { retryBusy } from "@daybook/log/storage/Transaction"
 import { selectBySeq } from "@daybook/log/store/Content"
-import { folderIdentity } from "@daybook/log/support/FolderIdentity"
 import type { Approval } from "../domain/Rule.ts"
+import { folderIdentity } from "../trust/ProjectTrust.ts"
 import {
   type ApprovalSource,
   ownUid,

@@ -4,13 +4,21 @@
  * specs/security.md, CX-32 in specs/context.md.
  */
 import { lstatSync } from "node:fs"
+import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Context, Effect } from "effect"
 import { isAbsent } from "@daybook/log/support/SystemError"
 import { isWithin } from "../support/TextFile.ts"
 
-// Finds the project of a Location: the nearest folder upwards with `.git`, else the Location's folder. The search stops
-// at the first folder that other users can write to.
+/**
+ * Identifies the folder at a path, so that a recreated folder inherits no decision: by its inode and birth time, because
+ * inodes are reused; where birth times are not recorded, by its inode and device. The device number alone may change when
+ * the system starts. Spec: PM-42, TR-10.
+ */
+export const folderIdentity = async (folder: string): Promise<string> => {
+  const { birthtimeNs, dev, ino } = await fs.stat(folder, { bigint: true })
+  return birthtimeNs > 0n ? `inode ${ino} born ${birthtimeNs}` : `inode ${ino} device ${dev}`
+}
 
 // Decides who may add files to a folder: only this user and root, or others too.
 
@@ -59,6 +67,9 @@ const exists = (name: string): boolean => {
     return false
   }
 }
+
+// Finds the project of a Location: the nearest folder upwards with `.git`, else the Location's folder. The search stops
+// at the first folder that other users can write to.
 
 /** The project root of a canonical folder. */
 export const projectRoot = (directory: string): Effect.Effect<string> =>

@@ -8,12 +8,19 @@ import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Clock, Effect, Option, Schema } from "effect"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
-import { folderIdentity } from "@daybook/log/support/FolderIdentity"
 import { codeOf } from "@daybook/log/support/SystemError"
 import { compile, test } from "../domain/Pattern.ts"
-import { sharedCalls } from "../support/SharedCalls.ts"
+import { sharedCalls } from "../support/Keyed.ts"
 import { beyond, Brought, makeSurveyor } from "./Brought.ts"
-import { foreign, holding, isTrusted, projectRoot, type TrustState, type Trust } from "./ProjectTrust.ts"
+import {
+  folderIdentity,
+  foreign,
+  holding,
+  isTrusted,
+  projectRoot,
+  type TrustState,
+  type Trust
+} from "./ProjectTrust.ts"
 
 /** A decision could not be read or stored. */
 export class TrustError extends Schema.TaggedError<TrustError>("@daybook/core/TrustError")("TrustError", {

@@ -19,7 +19,7 @@ import { CurrentLocation } from "@daybook/log/domain/Values"
 import { codeOf } from "@daybook/log/support/SystemError"
 import { namePattern } from "../definition/Yaml.ts"
 import type { ToolFailure } from "../domain/ToolError.ts"
-import { makeKeyedLock } from "../support/KeyedLock.ts"
+import { makeKeyedLock } from "../support/Keyed.ts"
 import { projectRoot } from "../trust/ProjectTrust.ts"
 import {
   fileFailure,

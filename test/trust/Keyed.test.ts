@@ -1,6 +1,6 @@
 /** Calls that come while one is under way. */
 import { assert, it } from "@effect/vitest"
-import { sharedCalls } from "../../packages/core/src/support/SharedCalls.ts"
+import { sharedCalls } from "../../packages/core/src/support/Keyed.ts"
 
 /** Calls whose results the test gives, in the order of their beginnings. */
 const setup = () => {
