@@ -202,6 +202,13 @@ export const matches =
     return words.every((word) => text.includes(word.toLowerCase()))
   }
 
+/** The model that a name without its provider means, or the first one of the provider, as the end of a sentence. */
+export const meant = (typed: string) =>
+  Effect.map(list(false), ({ models }) => {
+    const found = models.find(({ model }) => model.endsWith(`/${typed}`) || model.startsWith(`${typed}/`))
+    return found === undefined ? undefined : `; did you mean ${found.model}?`
+  })
+
 /** Names the first few models of a server when no model was chosen; empty if none are listed. */
 export const suggestion = Effect.map(list(false), ({ models, silent }) => {
   const found = models.filter(({ source }) => source === "server").map(({ model }) => model)

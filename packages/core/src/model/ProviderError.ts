@@ -304,7 +304,13 @@ const messageOf = (facts: Facts, modelID: string | undefined): string => {
   const said = facts.detail ?? facts.code ?? (facts.body?.trim() || "no further details")
   const isPlain = facts.code === "ERR_SSL_WRONG_VERSION_NUMBER"
   // OpenSSL's words are for its developers.
-  const detail = isPlain ? "the server does not speak TLS" : said.replace(/; if the root CA is installed.*$/s, "")
+  // Node's words for a connection that the server closed, and for one that was cut.
+  const isCut = /^(?:other side closed|terminated)$/.test(said)
+  const detail = isPlain
+    ? "the server does not speak TLS"
+    : isCut
+      ? "the connection was cut before the answer was complete"
+      : said.replace(/; if the root CA is installed.*$/s, "")
   const question = isPlain
     ? "; does its address begin with http: ?"
     : unsafe.test(facts.code ?? "")
