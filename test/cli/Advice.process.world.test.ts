@@ -159,9 +159,27 @@ describe("models", () => {
       assert.strictEqual(code, 5)
       assert.match(
         stderr,
-        /^daybook: no model is selected: [^\n]*; it offers openai-compatible\/one, openai-compatible\/two␛\[31m, [^\n]*, and 2 more \(daybook models\)\n$/
+        /^daybook: no model is selected: name one with --model, [^\n]*; it offers openai-compatible\/one, openai-compatible\/two␛\[31m, [^\n]*, and 2 more \(daybook models\)\n$/
       )
     })
+  )
+
+  it.scopedLive(
+    "CL-131: a model's name without its provider, and a provider without a model, are refused with a model",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* place
+        const address = yield* serving(listing(["one", "qwen/two"]))
+        const env = { DAYBOOK_BASE_URL: `http://${address}/v1` }
+        for (const [typed, meant] of [
+          ["two", "qwen/two"],
+          ["openai-compatible", "one"]
+        ]) {
+          const { code, stderr } = yield* here.run(["prompt", "--model", `${typed}`, "Hi"], { env })
+          const said = `"${typed}" does not name a model: it has no slash; did you mean openai-compatible/${meant}?`
+          assert.deepStrictEqual([code, stderr], [2, `daybook: ${said}\n`])
+        }
+      })
   )
 })
 

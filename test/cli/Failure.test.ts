@@ -1,12 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, ConfigError } from "effect"
-import { InternalError, NotServed, SiteRefused } from "../../packages/api/src/wire/Access.ts"
+import { InternalError, NotServed, SiteRefused, Unauthorized } from "../../packages/api/src/wire/Access.ts"
 import { fileAt } from "../../packages/cli/src/config/DatabasePath.ts"
 import { room } from "../../packages/cli/src/host/Checkup.ts"
 import { failureOf, failureOfCause } from "../../packages/cli/src/render/Failure.ts"
 import { ActivityFailed, Interrupted, OutputClosed, UsageError } from "../../packages/cli/src/support/Errors.ts"
 import { BranchNotSummarized } from "../../packages/core/src/session/Branching.ts"
-import { ModelNotFound } from "../../packages/core/src/model/ModelResolver.ts"
+import { UnexpectedAnswer } from "../../packages/client/src/ClientError.ts"
+import { ModelNotFound, ProviderNotFound } from "../../packages/core/src/model/ModelResolver.ts"
 import { ProviderFailed } from "../../packages/core/src/runner/RunError.ts"
 import { SessionBusy } from "../../packages/log/src/coordination/SessionOwner.ts"
 import type { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
@@ -58,6 +59,16 @@ describe("Failure", () => {
     const error = new LogUnavailable({ operation: "append", reason: "disk-full", cause: new Error("x") })
     const advice = "free some space and try again; what is stored stays readable"
     assert.strictEqual(failureOf(error).sentence, `the database could not append: the disk is full; ${advice}`)
+  })
+
+  it("CL-132: what is not available and what is no Daybook is told with what to do", () => {
+    const absent = new ProviderNotFound({ providerID: "openai", hint: "set OPENAI_API_KEY" })
+    const chosen = "; daybook models lists what can be chosen with --model"
+    assert.strictEqual(failureOf(absent).sentence, `provider "openai" is not available: set OPENAI_API_KEY${chosen}`)
+    const refused = failureOf(new Unauthorized()).sentence
+    assert.match(refused ?? "", / with a valid token; daybook token makes one, as the user that runs the server$/)
+    const foreign = failureOf(new UnexpectedAnswer({ status: 404, details: "the body is not JSON" })).sentence
+    assert.match(foreign ?? "", /: the body is not JSON; is its address the one that daybook serve prints\?$/)
   })
 
   it("CL-786: a disk without room is an error, with its folder and what is free", () => {

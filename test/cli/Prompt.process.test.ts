@@ -90,6 +90,21 @@ describe("daybook prompt", () => {
     })
   )
 
+  it.scopedLive("CL-38: Ctrl-C says the same of a resumed run", () =>
+    Effect.gen(function* () {
+      const { env, here, model } = yield* held
+      yield* here.run(["prompt", "--session", "fix", "--no-run", "One"], { env })
+      const run = yield* here.start(["resume", "fix"], { env })
+      const turn = yield* model.next
+      yield* turn.text("Half an ans")
+      yield* run.until("stdout", (text) => text === "Half an ans")
+      yield* run.signal("SIGINT")
+      const ended = yield* run.ended
+      assert.strictEqual(ended.code, 130)
+      assert.match(ended.stderr, /daybook: stopped; what was written is kept. Go on: daybook continue, or [^\n]+\n$/)
+    })
+  )
+
   it.scopedLive("CL-38: the first Ctrl-C interrupts the turn, settles it, keeps the inbox and exits 130", () =>
     Effect.gen(function* () {
       const { env, here, model } = yield* held
@@ -209,7 +224,8 @@ describe("daybook prompt", () => {
       assert.deepStrictEqual([again.code, again.stdout], [0, "Hello\n"])
       const other = yield* here.run([...words.slice(0, -1), "Something else"], { env })
       assert.strictEqual(other.code, 4)
-      assert.match(other.stderr, /daybook: msg_mine is taken/)
+      // Its session is named only once a prompt is on disk.
+      assert.match(other.stderr, /^daybook: msg_mine is taken[^\n]*\n$/)
     })
   )
 

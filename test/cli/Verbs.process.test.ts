@@ -194,6 +194,8 @@ describe("verbs", () => {
       const fresh = yield* here.run(["doctor"])
       assert.deepStrictEqual([fresh.code, fresh.stderr], [0, ""])
       assert.include(fresh.stdout, "does not exist yet")
+      assert.match(fresh.stdout, /^ok +config +there is no .*config\.yaml/m)
+      assert.match(fresh.stdout, /^warning +model +only the offline model answers.*daybook setup/m)
       yield* here.run(["prompt", "--session", "fix", "--no-run", "One"])
       const sound = yield* here.run(["doctor"])
       assert.deepStrictEqual([sound.code, sound.stderr], [0, ""])

@@ -94,6 +94,10 @@ layer(served())("the verbs of a client", (it) => {
       assert.include(unreachable.message, "ECONNREFUSED")
       const other = yield* Rude.serve((_number, response) => response.writeHead(404).end("<html>"))
       assert.deepInclude(yield* failing(other.url), { _tag: "UnexpectedAnswer", status: 404 })
+      const foreign = yield* Rude.serve((_number, response) =>
+        response.writeHead(404, { "content-type": "application/json" }).end('{"error":"not found"}')
+      )
+      assert.include((yield* failing(foreign.url)).message, "is not one of the API: the body has another form")
       assert.deepInclude(yield* failing(`${url}/elsewhere`), { _tag: "UnexpectedAnswer" })
     })
   )

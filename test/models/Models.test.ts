@@ -30,7 +30,7 @@ describe("Catalog", () => {
 
   for (const [text, reason] of [
     ["", /empty/],
-    ["claude-opus-5-5", /provider is missing/],
+    ["claude-opus-5-5", /it has no slash/],
     ["anthropic/", /model's name is missing/],
     ["/gpt", /provider's name/],
     ["openai/gpt-6:", /variant after the colon/],

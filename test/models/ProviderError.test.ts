@@ -148,6 +148,17 @@ describe("classifyError", () => {
     )
   })
 
+  it.each([
+    ["other side closed", "the connection was cut before the answer was complete"],
+    ["terminated", "the connection was cut before the answer was complete"],
+    ["the connection was reset", "the connection was reset"]
+  ])("MD-30: a broken connection is told in words for people: %s", (cause, words) => {
+    const { message } = classifyError(
+      new AiError.HttpRequestError({ module: "T", method: "m", reason: "Transport", request, cause: new Error(cause) })
+    )
+    assert.strictEqual(message, `api.example.test: ${words}`)
+  })
+
   it("MD-32: a broken connection is retryable, an address that cannot be is not", () => {
     const error = (reason: "Transport" | "InvalidUrl") =>
       new AiError.HttpRequestError({ module: "T", method: "m", reason, request })

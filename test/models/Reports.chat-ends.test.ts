@@ -444,7 +444,10 @@ const errors: Reports = {
       { chunks: ["Welcome to nginx"], headers: { "content-type": "text/plain" } },
       { error: "text that is not JSON", retryable: false }
     ],
-    "JSON that is no answer": [refusal(200, { status: "ok", version: "1.0" }), { error: "address", retryable: false }],
+    "JSON that is no answer, with its host": [
+      refusal(200, { status: "ok", version: "1.0" }),
+      { error: "127.0.0.1:", retryable: false }
+    ],
     "an empty body with a success status": [{ chunks: [] }, { error: "before it was complete", retryable: true }]
   }
 }

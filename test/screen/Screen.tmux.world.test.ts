@@ -45,6 +45,20 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
     })
   )
 
+  it.scopedLive("SC-572: a prompt that is typed while the screen starts is sent by its Enter", () =>
+    Effect.gen(function* () {
+      const { env, here, model } = yield* held
+      const pane = yield* Tmux.start(here, { env })
+      yield* pane.type("Typed early")
+      yield* pane.press("Enter")
+      const turn = yield* model.next
+      assert.include(JSON.stringify(turn.body.messages), "Typed early")
+      yield* turn.text("Read.")
+      yield* turn.finish()
+      yield* pane.until((screen) => screen.includes("Read."))
+    })
+  )
+
   it.scopedLive("SC-503: a long answer scrolls away whole, and once", () =>
     Effect.gen(function* () {
       const { model, pane } = yield* opened()
@@ -118,7 +132,7 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
       const { model, pane } = yield* opened()
       const text = Array.from({ length: 5_000 }, (_, at) => `line ${at} of the paste`).join("\n")
       yield* pane.type("See: ")
-      yield* pane.paste(text)
+      yield* pane.paste(`${text}\n`)
       yield* pane.until((screen) => /See: \[paste #1 \+5000 lines\]/.test(screen))
       yield* pane.press("Enter")
       const turn = yield* model.next

@@ -118,6 +118,12 @@ const parts = {
   openssl: { name: "OpenSSL", works: () => runs("openssl", "version"), get: "apt-get install openssl" },
   python: { name: "Python", works: () => runs("python3", "--version"), get: "apt-get install python3" },
   postgres: { name: "PostgreSQL", works: postgres, get: "apt-get install postgresql", needs: linux },
+  pgbouncer: {
+    name: "PgBouncer",
+    works: () => runs("pgbouncer", "--version"),
+    get: "apt-get install pgbouncer",
+    needs: ["postgres"]
+  },
   faketime: {
     name: "libfaketime",
     works: () => faketime() !== undefined,

@@ -29,7 +29,7 @@ while kill -0 "$server" 2>/dev/null; do sleep 0.1; done
 rm -rf "$2"`
 
 /** The server refuses to run as root. */
-const asPostgres = (program: string, ...args: ReadonlyArray<string>): readonly [string, Array<string>] =>
+export const asPostgres = (program: string, ...args: ReadonlyArray<string>): readonly [string, Array<string>] =>
   process.getuid?.() === 0
     ? ["setpriv", ["--reuid=postgres", "--regid=postgres", "--clear-groups", program, ...args]]
     : [program, [...args]]
@@ -39,7 +39,7 @@ const quietly = { stdio: "ignore", cwd: "/" } as const
 const id = (flag: string): number => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }))
 
 /** A port that is free now. */
-const freePort = (): number =>
+export const freePort = (): number =>
   Number(
     execFileSync(process.execPath, [
       "-e",

@@ -19,17 +19,16 @@ import * as Output from "./terminal/Output.ts"
 export type Verbs = Readonly<Record<string, () => Promise<Verb>>>
 
 /** The words after `daybook` as an effect. bin/daybook.js prints help before. */
-const effectOf = (verbs: Verbs, all: ReadonlyArray<string>) =>
-  Effect.gen(function* () {
-    const { database, server, words } = yield* Remote.named(all, process.env)
-    // Processes that this one starts use the same database.
-    if (database !== undefined) process.env["DAYBOOK_DB"] = database
-    const within = (more: ReadonlyArray<string>) => runWords(verbs, more)
-    return yield* (TopLevel.isTopLevel(words) ? runOptions(words, within) : within(words)).pipe(
-      Effect.provideService(Words, within),
-      Effect.provideService(Remote.Remote, server)
-    )
-  })
+const effectOf = Effect.fnUntraced(function* (verbs: Verbs, all: ReadonlyArray<string>) {
+  const { database, server, words } = yield* Remote.named(all, process.env)
+  // Processes that this one starts use the same database.
+  if (database !== undefined) process.env["DAYBOOK_DB"] = database
+  const within = (more: ReadonlyArray<string>) => runWords(verbs, more)
+  return yield* (TopLevel.isTopLevel(words) ? runOptions(words, within) : within(words)).pipe(
+    Effect.provideService(Words, within),
+    Effect.provideService(Remote.Remote, server)
+  )
+})
 
 /** Runs words without a command: one prompt, or the screen. */
 const runOptions = (

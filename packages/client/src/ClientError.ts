@@ -7,7 +7,7 @@ import * as HttpClientError from "@effect/platform/HttpClientError"
 import { Effect, ParseResult, Predicate, Schema } from "effect"
 import * as Access from "@daybook/api/wire/Access"
 import { ForeignCursor } from "@daybook/api/wire/Cursor"
-import { SessionID } from "@daybook/log/domain/Identifiers"
+import { isSessionID, type SessionID } from "@daybook/log/domain/Identifiers"
 import { InvalidInput, invalidAt, validate } from "@daybook/log/domain/InvalidInput"
 import { SessionNotFound } from "@daybook/log/log/EventLog"
 
@@ -60,6 +60,8 @@ const causeOf = ({ cause, message }: HttpClientError.RequestError): string => {
   return inner instanceof Error && inner.message !== "" ? inner.message : message
 }
 
+const foreignBody = "the body has another form"
+
 /** The error for callers. It has no header of the request, and so no token. */
 export const translated = (error: Failure): InvalidInput | ServerUnreachable | UnexpectedAnswer => {
   switch (error._tag) {
@@ -72,16 +74,18 @@ export const translated = (error: Failure): InvalidInput | ServerUnreachable | U
     case "ResponseError":
       // Of a whole answer, only JSON that is none has a cause.
       return error.cause === undefined || error.cause instanceof SyntaxError
-        ? new UnexpectedAnswer({ status: error.response.status, details: error.reason })
+        ? new UnexpectedAnswer({ status: error.response.status, details: foreignBody })
         : new ServerUnreachable({ details: "the connection was cut" })
   }
 }
 
 /** An answer that does not decode is the server's fault, not the fault of an argument. */
 export const decoded = (answer: Effect.Effect<unknown, unknown>): Effect.Effect<unknown, unknown> =>
-  Effect.mapError(answer, (error) =>
-    ParseResult.isParseError(error) ? new UnexpectedAnswer({ details: error.message }) : error
-  )
+  Effect.mapError(answer, (error) => {
+    if (!ParseResult.isParseError(error)) return error
+    const [{ message, path } = { message: "", path: [] }] = ParseResult.ArrayFormatter.formatErrorSync(error)
+    return new UnexpectedAnswer({ details: `${foreignBody}: ${[...path, message].join(" ")}` })
+  })
 
 /** The result of a request, with the errors of its endpoint and of the connection. */
 export const answered = <A, E, R>(
@@ -90,8 +94,6 @@ export const answered = <A, E, R>(
   Effect.mapError(request, (error) => (isFailure(error) ? translated(error) : error))
 
 // Requests about one session: a request with an invalid id is not sent.
-
-export const isSessionID = Schema.is(SessionID)
 
 /** Where a session is in the API. */
 export const at = (sessionID: SessionID) => ({ path: { sessionID } })

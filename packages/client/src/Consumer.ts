@@ -55,17 +55,16 @@ export const run = <E, R, E2>({
     let cursor = yield* storage.load(name)
     const items = client.follow({ sessionID, after: cursor, follow })
     const { together = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E | E2, R> => work } = storage
-    const applied = (chunk: Chunk.Chunk<Item>) =>
-      Effect.gen(function* () {
-        const [first, ...rest] = Chunk.toReadonlyArray(chunk).flatMap((item) =>
-          item.frame === "event" ? [item.event] : []
-        )
-        if (first !== undefined) yield* apply([first, ...rest])
-        const last = Chunk.findLast(chunk, ({ frame }) => frame !== "live")
-        const next = last._tag === "Some" && "cursor" in last.value ? last.value.cursor : cursor
-        if (next !== undefined && next !== cursor) yield* storage.store(name, next, cursor)
-        return next
-      })
+    const applied = Effect.fnUntraced(function* (chunk: Chunk.Chunk<Item>) {
+      const [first, ...rest] = Chunk.toReadonlyArray(chunk).flatMap((item) =>
+        item.frame === "event" ? [item.event] : []
+      )
+      if (first !== undefined) yield* apply([first, ...rest])
+      const last = Chunk.findLast(chunk, ({ frame }) => frame !== "live")
+      const next = last._tag === "Some" && "cursor" in last.value ? last.value.cursor : cursor
+      if (next !== undefined && next !== cursor) yield* storage.store(name, next, cursor)
+      return next
+    })
     yield* Stream.runForEachChunk(items, (chunk) =>
       Effect.map(together(applied(chunk)), (next) => {
         cursor = next

@@ -17,7 +17,7 @@ import type { NotServed, ShellsUnavailable } from "@daybook/api/wire/Access"
 import { checkBounds } from "@daybook/core/session/PromptBounds"
 import type { Sessions } from "@daybook/core/session/Sessions"
 import * as Identifiers from "@daybook/log/domain/Identifiers"
-import { MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
+import { isMessageID, MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
 import { NotWaiting } from "@daybook/log/domain/InboxError"
 import { type InvalidInput, validate } from "@daybook/log/domain/InvalidInput"
 import type { NodesReport } from "@daybook/log/domain/NodesReport"
@@ -70,8 +70,6 @@ export const derived = (http: HttpClient.HttpClient) =>
 
 /** A text as one segment of a path. */
 const segment = encodeURIComponent
-
-const isMessageID = Schema.is(MessageID)
 
 /** A prompt that no server admits is not sent: a server closes the connection of a body that is too large. */
 const bounded = (prompt: PromptInput) => Effect.flatMap(validate("prompt", PromptInput, prompt), checkBounds)
@@ -327,19 +325,18 @@ export class DaybookClient extends Context.Tag("@daybook/client/DaybookClient")<
 >() {}
 
 /** A client on the given way to send requests. */
-export const make = ({ baseUrl, giveUpAfter = "2 minutes", token }: Options) =>
-  Effect.gen(function* () {
-    const http = HttpClient.mapRequest(yield* HttpClient.HttpClient, (request) =>
-      request.pipe(HttpClientRequest.prependUrl(baseUrl), HttpClientRequest.bearerToken(token))
-    )
-    const api = yield* derived(http)
-    const head: Streams.Streams["head"] = (sessionID) => ofSession(sessionID, api.events.head)
-    return DaybookClient.of({
-      ...makeVerbs(api, yield* Identifiers.Identifiers),
-      ...Streams.makeStreams(http, giveUpAfter, head),
-      ...makeMachine(api)
-    })
+export const make = Effect.fnUntraced(function* ({ baseUrl, giveUpAfter = "2 minutes", token }: Options) {
+  const http = HttpClient.mapRequest(yield* HttpClient.HttpClient, (request) =>
+    request.pipe(HttpClientRequest.prependUrl(baseUrl), HttpClientRequest.bearerToken(token))
+  )
+  const api = yield* derived(http)
+  const head: Streams.Streams["head"] = (sessionID) => ofSession(sessionID, api.events.head)
+  return DaybookClient.of({
+    ...makeVerbs(api, yield* Identifiers.Identifiers),
+    ...Streams.makeStreams(http, giveUpAfter, head),
+    ...makeMachine(api)
   })
+})
 
 /** A client on `fetch`. */
 export const layer = (options: Options): Layer.Layer<DaybookClient> =>

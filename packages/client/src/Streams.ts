@@ -11,7 +11,7 @@ import { Expired, ForeignCursor } from "@daybook/api/wire/Cursor"
 import * as EventFrames from "@daybook/api/wire/EventFrames"
 import { type End, mediaTypes } from "@daybook/api/wire/EventFrames"
 import { failures } from "@daybook/api/wire/Failure"
-import type { SessionID } from "@daybook/log/domain/Identifiers"
+import { isSessionID, type SessionID } from "@daybook/log/domain/Identifiers"
 import { durableDefinitions, type DurableType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import {
   CursorAhead,
@@ -26,14 +26,7 @@ import {
 } from "@daybook/log/log/EventLog"
 import { keyOf, textOf, withText } from "@daybook/log/log/Follow"
 import { forAtMost } from "@daybook/log/support/ForAtMost"
-import {
-  type ConnectionError,
-  isSessionID,
-  noSession,
-  ServerUnreachable,
-  translated,
-  UnexpectedAnswer
-} from "./ClientError.ts"
+import { type ConnectionError, noSession, ServerUnreachable, translated, UnexpectedAnswer } from "./ClientError.ts"
 
 // Positions of callers as texts of requests, and back.
 

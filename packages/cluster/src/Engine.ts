@@ -34,10 +34,10 @@ import {
   FiberId,
   Layer,
   Option,
-  Predicate,
   Schedule,
   Stream
 } from "effect"
+import { codeOf } from "@daybook/log/support/SystemError"
 
 /** A node of the cluster. */
 export interface Settings {
@@ -319,11 +319,10 @@ export const failed =
   ({ host, port }: Settings) =>
   (error: { readonly _tag: string; readonly cause?: unknown }) => {
     const { cause } = error
-    const code = Predicate.hasProperty(cause, "code") ? cause.code : undefined
     const refuse = (reason: PlacementFailed["reason"], details: string) =>
       new PlacementFailed({ node: `${host}:${port}`, reason, details })
     if (error._tag !== "SocketServerError") return refuse("other", `its tables cannot be used: ${String(cause)}`)
-    switch (code) {
+    switch (codeOf(cause)) {
       case "EADDRINUSE":
         return refuse("in-use", "another process listens there; choose another port")
       case "EACCES":

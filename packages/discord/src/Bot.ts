@@ -81,7 +81,7 @@ export const run = Effect.fn("Bot.run")(function* <E = never>(
   const connected = (application: string) =>
     Effect.zipRight(
       Effect.catchAll(Interactions.register(application), (error) => Effect.logWarning(error.message)),
-      inbox.catchUp
+      Inbox.catchUp(inbox)
     )
   /** Messages do not wait for it: a guild that is not available is waited for. */
   const warn = Effect.gen(function* () {
@@ -94,13 +94,13 @@ export const run = Effect.fn("Bot.run")(function* <E = never>(
       case "READY":
         return connected(packet.d.application.id)
       case "MESSAGE_CREATE":
-        return inbox.message(packet.d)
+        return Inbox.message(inbox, packet.d)
       case "MESSAGE_UPDATE":
-        return inbox.edited(packet.d)
+        return Inbox.edited(inbox, packet.d)
       case "MESSAGE_DELETE":
-        return inbox.deleted(packet.d.channel_id, [packet.d.id])
+        return Inbox.deleted(inbox, packet.d.channel_id, [packet.d.id])
       case "MESSAGE_DELETE_BULK":
-        return inbox.deleted(packet.d.channel_id, packet.d.ids)
+        return Inbox.deleted(inbox, packet.d.channel_id, packet.d.ids)
       case "INTERACTION_CREATE":
         return interaction(packet.d)
       case "THREAD_DELETE":
@@ -112,20 +112,20 @@ export const run = Effect.fn("Bot.run")(function* <E = never>(
   }
   yield* FeedFollower.prepare
   yield* outbox.forget(Names.snowflakeOf((yield* Clock.currentTimeMillis) - remembered))
-  yield* inbox.begin
+  yield* Inbox.begin(inbox)
   yield* discord.open
   yield* ready
-  for (const beginning of yield* outbox.beginnings) yield* inbox.begun(beginning)
+  for (const beginning of yield* outbox.beginnings) yield* Inbox.begun(inbox, beginning)
   // The first failure ends the bot.
   const parts = Effect.all(
     [
       warn,
       Effect.forever(Effect.flatMap(Queue.take(discord.packets), handle)),
-      Effect.forever(Effect.flatMap(Queue.take(sender.begun), inbox.begun)),
+      Effect.forever(Effect.flatMap(Queue.take(sender.begun), (each) => Inbox.begun(inbox, each))),
       FeedFollower.follow(secrets),
       Permissions.follow(secrets, decisions),
       sender.failed,
-      inbox.failed,
+      inbox.lanes.failed,
       discord.closed
     ],
     { concurrency: "unbounded", discard: true }

@@ -162,7 +162,7 @@ export const parseModel = (input: string): Either.Either<Ref, InvalidModelName> 
   if (text.length > 300) return fail("it is longer than 300 characters")
   if (/\s|\p{Cc}/u.test(text)) return fail("it contains a space or a control character")
   const slash = text.indexOf("/")
-  if (slash < 0) return fail("the provider is missing")
+  if (slash < 0) return fail("it has no slash")
   const providerID = text.slice(0, slash)
   const rest = text.slice(slash + 1)
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(providerID)) return fail("the provider's name is not valid")

@@ -3,11 +3,11 @@
  * Spec: MD-36..MD-39, MD-64, MD-70, MD-724, MD-725.
  */
 import { Config, ConfigError, Effect, Either, Option, Record, Redacted, Struct } from "effect"
+import { present } from "@daybook/log/support/Optional"
 import * as Catalog from "./Catalog.ts"
 import * as OfflineModel from "./OfflineModel.ts"
 import type { ConfiguredProvider, Options, Ref, WireProvider } from "./Providers.ts"
 import { knownAs, serverOf, servers } from "./Servers.ts"
-import { defined } from "./wire/Json.ts"
 
 /** A trimmed variable. An empty one counts as absent: shells make it easy to set one by accident. */
 const variable = <A>(name: string, read: (text: string) => Either.Either<A, string>): Config.Config<A | undefined> =>
@@ -73,13 +73,13 @@ const fromVariables = ({ anthropicUrl, daybookKey, daybookUrl, keys, openaiUrl }
   const providers: { [name: string]: WireProvider } = {}
   for (const [{ api, baseUrl, provider }, apiKey] of keys) {
     if (apiKey === undefined) continue
-    providers[provider] = defined({ api, apiKey, baseUrl: addresses[provider] ?? standardAddress(provider, baseUrl) })
+    providers[provider] = present({ api, apiKey, baseUrl: addresses[provider] ?? standardAddress(provider, baseUrl) })
   }
   const baseUrl = daybookUrl ?? openaiUrl
   if (baseUrl !== undefined) {
     // OpenAI's key is sent only to OpenAI's address.
     const apiKey = daybookKey ?? (daybookUrl === undefined ? providers["openai"]?.apiKey : undefined)
-    providers["openai-compatible"] = defined({ api: "openai-compatible" as const, baseUrl, apiKey })
+    providers["openai-compatible"] = present({ api: "openai-compatible" as const, baseUrl, apiKey })
   }
   return providers
 }
@@ -99,10 +99,10 @@ const merged = (
   const api = configured.api ?? provider?.api ?? known?.api
   if (api === undefined) return undefined
   return {
-    ...defined({ baseUrl: standardAddress(name, known?.baseUrl) }),
+    ...present({ baseUrl: standardAddress(name, known?.baseUrl) }),
     ...provider,
     ...configured,
-    ...defined({ headers: headers && Record.map(headers, Redacted.value) }),
+    ...present({ headers: headers && Record.map(headers, Redacted.value) }),
     api
   }
 }
@@ -123,11 +123,11 @@ export const environmentWith = (configured: ConfiguredProviders): Effect.Effect<
       }
     }
     const { inactivity, model, openaiUrl, retries, timeout } = found
-    return defined({
+    return present({
       providers,
       hints,
       defaultHint: "set DAYBOOK_MODEL to one that the server offers, for example openai-compatible/qwen3",
-      policy: defined({ timeout, inactivity, retry: retries === undefined ? undefined : { times: retries } }),
+      policy: present({ timeout, inactivity, retry: retries === undefined ? undefined : { times: retries } }),
       default: model ?? defaultModel(providers, configured, openaiUrl !== undefined)
     })
   })

@@ -7,10 +7,11 @@ import { Cache, Data, Duration, Effect, Exit, Option, Predicate, Redacted } from
 import { boundedBody } from "@daybook/core/http/BoundedBody"
 import { HttpRefused, sameOrigin } from "@daybook/core/http/SameOrigin"
 import type { ModelInfo } from "@daybook/core/model/ModelResolver"
+import { present } from "@daybook/log/support/Optional"
 import { fits, type Profile, profileOf } from "./Profiles.ts"
 import { isServer, type Options, type Provider } from "./Providers.ts"
 import { knownAs } from "./Servers.ts"
-import { count, defined, type Json, list as items, record, text } from "./wire/Json.ts"
+import { count, type Json, list as items, record, text } from "./wire/Json.ts"
 import { baseOf, endpoint, signIn } from "./wire/Protocol.ts"
 
 export interface Listed {
@@ -123,7 +124,7 @@ const entryOf = (fields: Json): ReadonlyArray<Entry> => {
   const owner = String(fields["owned_by"] ?? "")
   return id === undefined
     ? []
-    : [defined({ id: id.replace(/^models\//, ""), owner, contextTokens: windowOf(fields), trained })]
+    : [present({ id: id.replace(/^models\//, ""), owner, contextTokens: windowOf(fields), trained })]
 }
 
 const entries = (target: Target): Effect.Effect<ReadonlyArray<Entry>, string> =>
@@ -221,7 +222,7 @@ const completed = (target: Target, found: ReadonlyArray<Entry>): Effect.Effect<R
   const ways = missing.length === 0 || isPublic(target) ? Effect.succeed(none) : ownWay(target, found, missing)
   return Effect.map(ways, (windows) =>
     found.map(({ contextTokens, id, trained }) =>
-      defined({ id, contextTokens: contextTokens ?? windows(id) ?? trained })
+      present({ id, contextTokens: contextTokens ?? windows(id) ?? trained })
     )
   )
 }

@@ -26,9 +26,10 @@ import * as Listing from "./Listing.ts"
 import { type Api, type Profile, profileOf } from "./Profiles.ts"
 import { isServer, type Options, type Provider, type Ref, type WireProvider } from "./Providers.ts"
 import { catalogueName } from "./Servers.ts"
-import { defined, record } from "./wire/Json.ts"
+import { record } from "./wire/Json.ts"
 import { baseOf, type Protocol } from "./wire/Protocol.ts"
 import { spanned } from "@daybook/log/support/Spans"
+import { present } from "@daybook/log/support/Optional"
 
 /** The options from the environment (MD-36), and with the providers of a person's configuration (MD-725). */
 export { environment as fromEnvironment, environmentWith as fromConfiguration } from "./Environment.ts"
@@ -59,9 +60,9 @@ export const make = Effect.fn("Models.make")(function* (options: Options) {
     "Models.resolve",
     Effect.fnUntraced(function* (asked: Ref | undefined, settings: RequestSettings = {}) {
       const ref = asked ?? options.default
-      if (ref === undefined) return yield* new ModelNotSelected(defined({ hint: options.defaultHint }))
+      if (ref === undefined) return yield* new ModelNotSelected(present({ hint: options.defaultHint }))
       const variant = ref.variant === "default" ? undefined : ref.variant
-      const { configure, info, ...resolved } = yield* clients.get(Data.struct(defined({ ...ref, variant })))
+      const { configure, info, ...resolved } = yield* clients.get(Data.struct(present({ ...ref, variant })))
       const model = configure === undefined ? resolved.model : yield* configure(settings)
       return { ...resolved, info: yield* windowed({ ...info, ref }), model }
     })
@@ -118,21 +119,21 @@ const build = Effect.fnUntraced(function* (options: Options, ref: Ref): Effect.f
   /** The model with its effort: the variant, else the settings' effort if the model knows it (MD-47). */
   const configure: Configurable = ({ effort: asked, ...given }) => {
     const effort = ref.variant ?? (asked !== undefined && takes(asked) ? asked : undefined)
-    return made(defined({ ...given, effort }))
+    return made(present({ ...given, effort }))
   }
   const model = yield* configure({})
   return {
     info,
     policy: Policy.apply(isServer(provider) ? Policy.standard : {}, options.policy, provider.policy, policy),
     model,
-    ...defined({ countTokens: countTokens ?? (provider.api === "openai" ? yield* openAiTokens(id) : undefined) }),
+    ...present({ countTokens: countTokens ?? (provider.api === "openai" ? yield* openAiTokens(id) : undefined) }),
     configure: (asked) => (Object.keys(asked).length === 0 ? Effect.succeed(model) : configure(asked))
   }
 })
 
 /** A server's rules: what the catalogue or the host knows about the model over what some model of the server takes. */
 const rulesOf = (provider: WireProvider, ref: Ref, { media, systemMessages }: Partial<ModelInfo>): Profile => {
-  const fields = { ...defined({ media }), ...provider.profile }
+  const fields = { ...present({ media }), ...provider.profile }
   const profile = profileOf({ ...provider, providerID: ref.providerID, model: ref.id, fields })
   if (systemMessages === "anywhere") return { ...profile, system: "anywhere" }
   return systemMessages === "leading" && profile.system === "anywhere" ? { ...profile, system: "leading" } : profile

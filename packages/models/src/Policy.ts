@@ -2,7 +2,7 @@
 import { Duration } from "effect"
 import type { ModelPolicy } from "@daybook/core/model/ModelResolver"
 import { defaultRetry } from "@daybook/core/model/ProviderStream"
-import { defined } from "./wire/Json.ts"
+import { present } from "@daybook/log/support/Optional"
 
 /** A policy as a host writes it: an absent field inherits, `false` disables. */
 export interface PolicySettings {
@@ -29,7 +29,7 @@ export const standard: ModelPolicy = { retry: defaultRetry }
 export const apply = (policy: ModelPolicy, ...layers: ReadonlyArray<PolicySettings | undefined>): ModelPolicy =>
   layers.reduce<ModelPolicy>(
     (under, { inactivity, retry, timeout } = {}) =>
-      defined({
+      present({
         timeout: limit(under.timeout, timeout),
         inactivity: limit(under.inactivity, inactivity),
         retry: retryOf(under.retry, retry)
@@ -46,7 +46,7 @@ const retryOf = (under: ModelPolicy["retry"], over: PolicySettings["retry"]): Mo
   if (over === undefined) return under
   if (over === false || over.times <= 0) return undefined
   const { baseDelay, maxDelay } = under ?? defaultRetry
-  return defined({
+  return present({
     times: Math.floor(over.times),
     baseDelay: Duration.decode(over.baseDelay ?? baseDelay),
     maxDelay: Duration.decode(over.maxDelay ?? maxDelay),

@@ -10,7 +10,7 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import { OutsideClock } from "@daybook/log/log/SqlEventLog"
 import { forAtMost } from "@daybook/log/support/ForAtMost"
 import { Patience, reasonOf, unreached } from "@daybook/log/storage/Transaction"
-import { type Clock, Duration, Effect, Redacted, Schedule, type Scope, Stream } from "effect"
+import { type Clock, Duration, Effect, Predicate, Redacted, Schedule, type Scope, Stream } from "effect"
 import * as Pg from "pg"
 
 // Each text is prepared once, and every value that SQLite takes can be stored. `@effect/sql-pg` sends texts without names, and
@@ -98,37 +98,76 @@ const idleMillis = 10_000
 
 const connectMillis = 5_000
 
-/** No statement is worth a compilation. */
-const each = ["jit=off"]
+/** The settings of each connection. The search path is one of them, so that no statement names the schema. */
+const settingsOf = ({ schema }: Settings): ReadonlyArray<string> => [
+  `search_path = "${schema}"`,
+  // No statement is worth a compilation.
+  "jit = off",
+  "statement_timeout = 60000",
+  `idle_in_transaction_session_timeout = ${idleMillis}`
+]
 
 /**
  * The settings of the line: a plan that fits any number of rows, and finds each by its key. Without statistics, as in the first
  * minutes of a table, the server would read all rows.
  */
 const byKey = [
-  "plan_cache_mode=force_generic_plan",
-  "enable_seqscan=off",
-  "enable_hashjoin=off",
-  "enable_mergejoin=off"
+  "plan_cache_mode = force_generic_plan",
+  "enable_seqscan = off",
+  "enable_hashjoin = off",
+  "enable_mergejoin = off"
 ]
 
-/** The options of each connection. The search path is given at its start, so that no statement names the schema. */
-const optionsOf = ({ schema, url }: Settings, further: ReadonlyArray<string> = []): Pg.ClientConfig => {
+const optionsOf = ({ url }: Settings): Pg.ClientConfig => {
   const address = new URL(Redacted.value(url))
-  const given = address.searchParams.get("options")
-  address.searchParams.delete("options")
+  // As in libpq, these modes encrypt and do not check the server's name: hosts of PostgreSQL give such addresses.
+  const isLax = ["prefer", "require", "verify-ca"].includes(address.searchParams.get("sslmode") ?? "")
+  if (isLax) address.searchParams.set("uselibpqcompat", "true")
   return {
     connectionString: address.toString(),
-    options: [
-      ...(given === null ? [] : [given]),
-      ...[`search_path=${schema}`, ...each, ...further].map((setting) => `-c ${setting}`)
-    ].join(" "),
     application_name: address.searchParams.get("application_name") ?? "daybook",
     connectionTimeoutMillis: connectMillis,
-    idle_in_transaction_session_timeout: idleMillis,
-    statement_timeout: 60_000,
     keepAlive: true,
     types
+  }
+}
+
+/** Gives a new connection its settings, with statements: poolers refuse settings at the start of a connection. */
+const configure = async (client: Pg.ClientBase, settings: ReadonlyArray<string>): Promise<void> => {
+  const text = settings.map((setting) => `SET ${setting}`).join("; ")
+  const statement: Pg.QueryConfig & Pg.ClientConfig = { text, query_timeout: connectMillis }
+  await client.query(statement)
+}
+
+/** The server's process behind a connection. */
+const backendOf = async (client: Pg.ClientBase): Promise<unknown> => {
+  const { rows } = await client.query<{ readonly pid: number }>("SELECT pg_backend_pid() AS pid")
+  return rows[0]?.pid
+}
+
+const transactionPooler =
+  "a pooler there gives each transaction another connection, and Daybook needs connections of its own: give the address " +
+  "of PostgreSQL itself, or of a pooler in session mode"
+
+/**
+ * Refuses a pooler in transaction mode, before it gets settings that others would inherit. Where a pooler answers, the process
+ * that the server named at the start of the connection is not the one that works for it.
+ */
+const refuseTransactionPooler = async (client: Pg.ClientBase, settings: Settings): Promise<void> => {
+  const first = await backendOf(client)
+  if (Predicate.hasProperty(client, "processID") && client.processID === first) return
+  const other = new Pg.Client(optionsOf(settings))
+  other.on("error", () => {})
+  await other.connect()
+  try {
+    // Several looks: among other clients a connection often gets the same process again.
+    for (let look = 0; look < 8; look += 1) {
+      await other.query("BEGIN")
+      if ((await backendOf(other)) === first || (await backendOf(client)) !== first) throw new Error(transactionPooler)
+      await other.query("ROLLBACK")
+    }
+  } finally {
+    await other.end()
   }
 }
 
@@ -191,11 +230,17 @@ const connected = (settings: Settings) =>
     acquire: Effect.acquireRelease(
       Effect.tryPromise({
         try: async () => {
+          let isKnown = false
           const made = new Pg.Pool({
             ...optionsOf(settings),
             Client: PoolClient,
             max: settings.connections,
-            idleTimeoutMillis: 60_000
+            idleTimeoutMillis: 60_000,
+            onConnect: async (client) => {
+              if (!isKnown) await refuseTransactionPooler(client, settings)
+              isKnown = true
+              await configure(client, settingsOf(settings))
+            }
           })
           // A connection that fails while nobody uses it leaves the pool: the next statement gets another one.
           made.on("error", () => {})
@@ -243,12 +288,8 @@ const closed = () => failed(new TypeError("The database connection is not open")
 const broken = () => failed(Object.assign(new Error("the connection ended in a transaction"), { code: "08006" }))
 
 /** A new connection, not yet connected. */
-export const client = (
-  settings: Settings,
-  options: Pg.ClientConfig = {},
-  further?: ReadonlyArray<string>
-): Pg.Client => {
-  const made = new Pg.Client({ ...optionsOf(settings, further), ...options })
+export const client = (settings: Settings, options: Pg.ClientConfig = {}): Pg.Client => {
+  const made = new Pg.Client({ ...optionsOf(settings), ...options })
   // Without a listener an error of the socket would end the process. Each statement under way fails with it.
   made.on("error", () => {})
   return made
@@ -270,8 +311,9 @@ export const line = (settings: Settings): Effect.Effect<Line, never, Scope.Scope
 
       const connected = (): Promise<Pg.Client> => {
         if (current !== undefined) return current
-        const made = client(settings, { pipeline: true }, byKey)
-        const connecting = made.connect().then(() => {
+        const made = client(settings, { pipeline: true })
+        const connecting = made.connect().then(async () => {
+          await configure(made, [...settingsOf(settings), ...byKey])
           isConnected = current === connecting
           return made
         })
@@ -283,7 +325,10 @@ export const line = (settings: Settings): Effect.Effect<Line, never, Scope.Scope
         }
         made.on("error", forget)
         made.on("end", forget)
-        connecting.catch(forget)
+        connecting.catch(() => {
+          forget()
+          void made.end().catch(() => {})
+        })
         return connecting
       }
 

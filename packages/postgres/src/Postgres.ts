@@ -90,11 +90,15 @@ const saying = (cause: unknown): string =>
     ? cause.message
     : String(cause)
 
-/** Replaces the driver's message about a missing password, which names a step of the protocol. */
-const inWords = (said: string): string =>
-  said.includes("client password must be a string")
-    ? "the server requires a password: give it in the address, or in PGPASSWORD"
-    : said
+/** Replaces messages that name a step of the protocol or an option of the runtime. */
+const inWords = (said: string): string => {
+  if (said.includes("client password must be a string"))
+    return "the server requires a password: give it in the address, or in PGPASSWORD"
+  if (said.includes("no encryption")) return `${said}: add sslmode=require to the address for an encrypted connection`
+  if (/certificate/.test(said) && /self-signed|issuer|verify/.test(said))
+    return "the server's certificate is not trusted here: give its authority with sslrootcert=FILE in the address"
+  return said
+}
 
 const toDatabaseError =
   ({ url }: Connections.Settings) =>

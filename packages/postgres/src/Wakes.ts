@@ -81,7 +81,7 @@ const makeHear =
 /** Listens on one connection until it breaks. `ready` runs when it listens: notices before were lost. */
 const listenOnce = ({ settings }: Options, hear: (payload: string | undefined) => void, ready: () => void) =>
   Effect.async<never, unknown>((resume) => {
-    const client = Connections.client(settings, { statement_timeout: 0 })
+    const client = Connections.client(settings)
     const ended = (cause?: unknown) => resume(Effect.fail(cause ?? new Error("the connection ended")))
     client.on("error", ended)
     client.on("end", ended)

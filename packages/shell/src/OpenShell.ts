@@ -6,7 +6,8 @@ import { performance } from "node:perf_hooks"
 import { allowance } from "@daybook/core/child/SandboxWatch"
 import * as FairLock from "@daybook/log/support/FairLock"
 import { withSpan } from "@daybook/log/support/Spans"
-import { Deferred, Duration, Effect, Either, Exit, Redacted, Scope, Stream } from "effect"
+import { type Clock, Deferred, Duration, Effect, Either, Exit, Redacted, Scope, Stream } from "effect"
+import { present } from "@daybook/log/support/Optional"
 import type { ExecResult } from "./domain/ExecResult.ts"
 import {
   type CloseReason,
@@ -30,11 +31,6 @@ import { redacted, type Secrets } from "./output/RedactionStream.ts"
 import type { Transport } from "./transport/Program.ts"
 
 export type ExecError = InvalidOption | ShellClosed | CommandBlocked | TransportFailed | ShellRecordFailed
-
-/** Work on checkpoints waits for the commands before it. */
-type Turned = <A>(
-  use: (checkpoints: ShellCheckpoints) => Effect.Effect<A, CheckpointError>
-) => Effect.Effect<A, CheckpointError | ShellClosed>
 
 export interface Parts {
   readonly id: string
@@ -111,223 +107,238 @@ const runWithInput = (
   )
 }
 
-export const make = Effect.fnUntraced(function* (parts: Parts) {
-  const { id, late, live, policy, recording, secrets, write } = parts
-  const { run: turn } = FairLock.make()
-  const clock = yield* Effect.clock
-  const closed = yield* Deferred.make<CloseReason>()
-  let closing: CloseReason | undefined
-  let busy = 0
-  let commands = 0
-  let idleSince = clock.unsafeCurrentTimeMillis()
-
-  const end = (reason: CloseReason) =>
-    Scope.close(parts.scope, Exit.void).pipe(
-      // After the running command's own fact.
-      Effect.zipRight(turn(recording.add(ShellRecord.closed(id, reason)))),
-      Effect.flatMap((failure) =>
-        // A removed session takes no more records (SL-108).
-        failure === undefined || failure.reason === "no session"
-          ? Effect.void
-          : Effect.logWarning(`shell ${id} is closed, and its record does not say so: ${failure.details}`)
-      ),
-      Effect.zipRight(Deferred.succeed(closed, reason))
-    )
-
-  const close = (reason: CloseReason) =>
-    Effect.suspend(() => {
-      if (closing !== undefined) return Effect.as(Deferred.await(closed), false)
-      closing = reason
-      // A daemon: an interruption of the caller would reach the races within, although it cannot interrupt them.
-      return Effect.as(Effect.zipRight(Effect.forkDaemon(end(reason)), Deferred.await(closed)), true)
-    })
-
-  const execution = (handle: string, budget: LineBudget.CompiledBudget, { call, onText }: ExecOptions) =>
-    call === undefined
-      ? Execution.make({
-          budget,
-          secrets,
-          store: parts.store,
-          handle,
-          dialect: live.dialect,
-          onText: onText === undefined ? undefined : (stream, text) => onText(stream, text, live)
-        })
-      : Execution.passed({
-          take: (stream, bytes) => call.take(stream, bytes, live),
-          secrets,
-          dialect: live.dialect
-        })
-
-  /** The command has run: whether it is recorded or not, its caller gets the result. */
-  const recorded = (command: string, handle: string, result: ExecResult, callID: string | undefined) =>
-    Effect.map(
-      recording.add(ShellRecord.executed(id, redacted(command, secrets), result, callID)),
-      (failure): ExecResult => {
-        if (failure === undefined) return result
-        const more = ShellRecord.unrecorded(failure)
-        if (result.output === undefined || failure.reason === "unavailable") return { ...result, ...more }
-        // Nothing will name the output, and its session may have been removed.
-        parts.store?.remove(handle)
-        const { output: _, ...rest } = result
-        return { ...rest, ...more }
-      }
-    )
-
-  const runAfter = (
-    missing: string | undefined,
-    command: string,
-    options: ExecOptions,
-    budget: LineBudget.CompiledBudget
-  ): Effect.Effect<ExecResult, ExecError> => {
-    commands += 1
-    const handle = `${parts.outputs.prefix}${id}.${commands}.${parts.outputs.run}`
-    const { result, sinks } = execution(handle, budget, options)
-    const started = performance.now()
-    /** The result. A shell that another call closes reports the reason of that call. */
-    const end = (ended: LiveShell.CommandEnd) => {
-      const millis = performance.now() - started
-      const closed = closing ?? ended.closed
-      const allowed = allowedBy(parts.transport, ended, closed)
-      const final = {
-        ...result(ended, { millis, late: late.take() }),
-        ...(closed === undefined ? {} : { closed }),
-        ...(allowed === undefined ? {} : { sandbox: allowed }),
-        ...(missing === undefined ? {} : { no_checkpoint: missing })
-      }
-      return recorded(command, handle, final, options.call?.callID)
-    }
-    const onInterrupt = (ended: LiveShell.CommandEnd) =>
-      Effect.flatMap(end(ended), ({ not_recorded: why }) =>
-        why === undefined
-          ? Effect.void
-          : Effect.logWarning(`shell ${id}: an interrupted command is not recorded: ${why}`)
-      )
-    const text = options.cwd === undefined ? command : inFolder(live.dialect, options.cwd, command)
-    const timeoutMillis = 1_000 * (options.timeoutSeconds ?? defaults.timeoutSeconds)
-    return Effect.flatMap(
-      runWithInput(parts, { text, stop: options.stop, timeoutMillis, onInterrupt }, options.input, sinks),
-      (ended): Effect.Effect<ExecResult, ExecError> =>
-        ended === undefined ? new ShellClosed({ shellID: id, reason: closing ?? "exited" }) : end(ended)
-    )
-  }
-
-  const run = (command: string, options: ExecOptions, budget: LineBudget.CompiledBudget) =>
-    Effect.suspend(() =>
-      closing === undefined
-        ? recording.ready.pipe(
-            Effect.zipRight(parts.checkpoints.before(command)),
-            Effect.flatMap((missing) => runAfter(missing, command, options, budget))
-          )
-        : new ShellClosed({ shellID: id, reason: closing })
-    )
-
-  const inTurn = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-    Effect.uninterruptibleMask((restore) => {
-      busy += 1
-      return Effect.flatMap(Effect.exit(restore(turn(work))), (exit) => {
-        busy -= 1
-        idleSince = clock.unsafeCurrentTimeMillis()
-        return exit
-      })
-    })
-
-  /** Runs a command in its turn. One that is stopped before never runs. */
-  const unlessStopped = (
-    stop: Effect.Effect<void> | undefined,
-    work: Effect.Effect<ExecResult, ExecError>
-  ): Effect.Effect<ExecResult, ExecError> => {
-    // If its turn is now, the command itself looks for the stop.
-    if (stop === undefined || busy === 0) return inTurn(work)
-    let begun = false
-    const running = inTurn(
-      Effect.suspend(() => {
-        begun = true
-        return work
-      })
-    )
-    const none = (): ExecResult => ({
-      stdout: "",
-      stderr: "",
-      exit_code: Execution.interrupted,
-      duration_ms: 0,
-      cwd: redacted(live.cwd(), secrets),
-      truncated: false
-    })
-    return Effect.raceFirst(
-      running,
-      Effect.flatMap(stop, () => (begun ? Effect.never : Effect.sync(none)))
-    )
-  }
-
-  const isOpen = Effect.suspend(() =>
-    closing === undefined ? Effect.void : Effect.fail(new ShellClosed({ shellID: id, reason: closing }))
-  )
-
-  const checkpoints: Turned = (use) =>
-    inTurn(isOpen.pipe(Effect.zipRight(recording.ready), Effect.zipRight(use(parts.checkpoints))))
-
-  const blocked = (command: string, { policy: list, reason }: CommandBlocked) => {
-    const refusal = new CommandBlocked({ policy: list, reason: redacted(reason, secrets) })
-    return write(ShellRecord.blocked(id, redacted(command, secrets), refusal)).pipe(
-      // The refusal is the answer in any case.
-      Effect.catchAll((error) => Effect.logWarning(`shell ${id}: a blocked command is not recorded: ${error.details}`)),
-      Effect.zipRight(refusal)
-    )
-  }
-
-  const execute = (
-    command: string,
-    options: ExecOptions,
-    accepted?: Effect.Effect<void>
-  ): Effect.Effect<ExecResult, ExecError> => {
-    const refusal = invalid(command, options.timeoutSeconds ?? defaults.timeoutSeconds)
-    if (refusal !== undefined) return refusal
-    const budget = options.budget === undefined ? Either.right(parts.budget) : LineBudget.compile(options.budget)
-    if (Either.isLeft(budget)) return budget.left
-    const judged = policy.check(command)
-    if (Either.isLeft(judged)) return blocked(command, judged.left)
-    const ran = Effect.flatMap(unlessStopped(options.stop, run(command, options, budget.right)), (result) =>
-      result.closed === undefined ? Effect.succeed(result) : Effect.as(close(result.closed), result)
-    )
-    return accepted === undefined ? ran : Effect.zipRight(accepted, ran)
-  }
-
-  const exec = (...call: Parameters<typeof execute>) => withSpan("Shells.exec")(Effect.suspend(() => execute(...call)))
-
-  const reap: Effect.Effect<void> = Effect.gen(function* () {
-    const now = clock.unsafeCurrentTimeMillis()
-    const left = busy > 0 ? Duration.toMillis(parts.idle) : idleSince + Duration.toMillis(parts.idle) - now
-    if (left <= 0) return yield* Effect.asVoid(close("reaped"))
-    yield* Effect.sleep(left)
-    yield* reap
-  })
-
-  // Daemons: they end with the shell, and `close` must not wait for itself. Interruptible: the shell is opened where nothing is.
-  const watches = [Effect.flatMap(live.ended, close), ...(Duration.toMillis(parts.idle) === 0 ? [] : [reap])]
-  yield* Effect.forEach(watches, (watch) =>
-    Effect.forkDaemon(
-      Effect.interruptible(Effect.raceFirst(Effect.asVoid(watch), Effect.asVoid(Deferred.await(closed))))
-    )
-  )
-
-  return {
-    target: parts.target,
-    /** `accepted` runs when the command is not refused, before it waits for its turn. */
-    exec,
-    /** Its checkpoints, in turn with its commands. */
-    checkpoints,
-    close,
-    /** The working folder as it may be shown. */
-    cwd: () => redacted(live.cwd(), secrets),
-    /** The working folder itself. */
-    folder: live.cwd,
+/** A shell, what happened to it, and the turns of its commands. */
+export interface OpenShell extends Parts {
+  readonly turn: FairLock.FairLock["run"]
+  readonly clock: Clock.Clock
+  readonly closed: Deferred.Deferred<CloseReason>
+  readonly state: {
+    closing: CloseReason | undefined
     /** Commands that run or wait. */
-    busy: () => busy,
+    busy: number
+    /** Commands that began. */
+    commands: number
     /** Milliseconds since the epoch: the end of the last command, or the opening. */
-    idleSince: () => idleSince,
-    /** Completes when the shell is closed for any reason, after its last fact is recorded. */
-    closed: Deferred.await(closed)
+    idleSince: number
   }
+}
+
+export const make = Effect.fnUntraced(function* (parts: Parts) {
+  const closed = yield* Deferred.make<CloseReason>()
+  const clock = yield* Effect.clock
+  const state = { closing: undefined, busy: 0, commands: 0, idleSince: clock.unsafeCurrentTimeMillis() }
+  const shell: OpenShell = { ...parts, turn: FairLock.make().run, clock, closed, state }
+  const idle = Duration.toMillis(parts.idle)
+  const watches = [
+    Effect.flatMap(parts.live.ended, (reason) => close(shell, reason)),
+    ...(idle === 0 ? [] : [reap(shell, idle)])
+  ]
+  // Daemons: they end with the shell, and `close` must not wait for itself. Interruptible: the shell is opened where nothing is.
+  yield* Effect.forEach(watches, (watch) =>
+    Effect.forkDaemon(Effect.interruptible(Effect.raceFirst(Effect.asVoid(watch), Deferred.await(closed))))
+  )
+  return shell
 })
 
-export type OpenShell = Effect.Effect.Success<ReturnType<typeof make>>
+/** The working folder as it may be shown. */
+export const shownFolder = ({ live, secrets }: OpenShell): string => redacted(live.cwd(), secrets)
+
+// Closes the shell, once.
+
+const end = ({ closed, id, recording, scope, turn }: OpenShell, reason: CloseReason) =>
+  Scope.close(scope, Exit.void).pipe(
+    // After the running command's own fact.
+    Effect.zipRight(turn(recording.add(ShellRecord.closed(id, reason)))),
+    Effect.flatMap((failure) =>
+      // A removed session takes no more records (SL-108).
+      failure === undefined || failure.reason === "no session"
+        ? Effect.void
+        : Effect.logWarning(`shell ${id} is closed, and its record does not say so: ${failure.details}`)
+    ),
+    Effect.zipRight(Deferred.succeed(closed, reason))
+  )
+
+/** Whether this call closes the shell. It waits until the shell is closed, and its last fact is recorded. */
+export const close = (shell: OpenShell, reason: CloseReason) =>
+  Effect.suspend(() => {
+    const { closed, state } = shell
+    if (state.closing !== undefined) return Effect.as(Deferred.await(closed), false)
+    state.closing = reason
+    // A daemon: an interruption of the caller would reach the races within, although it cannot interrupt them.
+    return Effect.as(Effect.zipRight(Effect.forkDaemon(end(shell, reason)), Deferred.await(closed)), true)
+  })
+
+/** Closes the shell after so long without a command, in milliseconds. */
+const reap = (shell: OpenShell, idle: number): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const { busy, idleSince } = shell.state
+    const left = busy > 0 ? idle : idleSince + idle - shell.clock.unsafeCurrentTimeMillis()
+    if (left <= 0) return yield* Effect.asVoid(close(shell, "reaped"))
+    yield* Effect.sleep(left)
+    yield* reap(shell, idle)
+  })
+
+// Runs a command, when its turn has come.
+
+const execution = (
+  { live, secrets, store }: OpenShell,
+  handle: string,
+  budget: LineBudget.CompiledBudget,
+  { call, onText }: ExecOptions
+) => {
+  const { dialect } = live
+  if (call !== undefined) {
+    return Execution.passed({ take: (stream, bytes) => call.take(stream, bytes, live), secrets, dialect })
+  }
+  const told = (stream: "stdout" | "stderr", text: string) => onText?.(stream, text, live)
+  return Execution.make({ budget, secrets, store, handle, dialect, onText: onText && told })
+}
+
+/** The command has run: whether it is recorded or not, its caller gets the result. */
+const recorded = (
+  { id, recording, secrets, store }: OpenShell,
+  command: string,
+  handle: string,
+  result: ExecResult,
+  callID: string | undefined
+) =>
+  Effect.map(
+    recording.add(ShellRecord.executed(id, redacted(command, secrets), result, callID)),
+    (failure): ExecResult => {
+      if (failure === undefined) return result
+      const more = ShellRecord.unrecorded(failure)
+      if (result.output === undefined || failure.reason === "unavailable") return { ...result, ...more }
+      // Nothing will name the output, and its session may have been removed.
+      store?.remove(handle)
+      const { output: _, ...rest } = result
+      return { ...rest, ...more }
+    }
+  )
+
+const runAfter = (
+  missing: string | undefined,
+  shell: OpenShell,
+  command: string,
+  options: ExecOptions,
+  budget: LineBudget.CompiledBudget
+): Effect.Effect<ExecResult, ExecError> => {
+  const { id, late, live, outputs, state, transport } = shell
+  state.commands += 1
+  const handle = `${outputs.prefix}${id}.${state.commands}.${outputs.run}`
+  const { result, sinks } = execution(shell, handle, budget, options)
+  const started = performance.now()
+  /** The result. A shell that another call closes reports the reason of that call. */
+  const end = (ended: LiveShell.CommandEnd) => {
+    const millis = performance.now() - started
+    const closed = state.closing ?? ended.closed
+    const allowed = allowedBy(transport, ended, closed)
+    const final = {
+      ...result(ended, { millis, late: late.take() }),
+      ...present({ closed, sandbox: allowed, no_checkpoint: missing })
+    }
+    return recorded(shell, command, handle, final, options.call?.callID)
+  }
+  const onInterrupt = (ended: LiveShell.CommandEnd) =>
+    Effect.flatMap(end(ended), ({ not_recorded: why }) =>
+      why === undefined ? Effect.void : Effect.logWarning(`shell ${id}: an interrupted command is not recorded: ${why}`)
+    )
+  const text = options.cwd === undefined ? command : inFolder(live.dialect, options.cwd, command)
+  const timeoutMillis = 1_000 * (options.timeoutSeconds ?? defaults.timeoutSeconds)
+  return Effect.flatMap(
+    runWithInput(shell, { text, stop: options.stop, timeoutMillis, onInterrupt }, options.input, sinks),
+    (ended): Effect.Effect<ExecResult, ExecError> =>
+      ended === undefined ? new ShellClosed({ shellID: id, reason: state.closing ?? "exited" }) : end(ended)
+  )
+}
+
+/** Fails if the shell is closed, or its facts cannot be stored. */
+const ready = ({ id, recording, state }: OpenShell) =>
+  Effect.suspend((): Effect.Effect<void, ShellClosed | ShellRecordFailed> =>
+    state.closing === undefined ? recording.ready : new ShellClosed({ shellID: id, reason: state.closing })
+  )
+
+const run = (shell: OpenShell, command: string, options: ExecOptions, budget: LineBudget.CompiledBudget) =>
+  ready(shell).pipe(
+    Effect.zipRight(shell.checkpoints.before(command)),
+    Effect.flatMap((missing) => runAfter(missing, shell, command, options, budget))
+  )
+
+const inTurn = <A, E>({ clock, state, turn }: OpenShell, work: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.uninterruptibleMask((restore) => {
+    state.busy += 1
+    return Effect.flatMap(Effect.exit(restore(turn(work))), (exit) => {
+      state.busy -= 1
+      state.idleSince = clock.unsafeCurrentTimeMillis()
+      return exit
+    })
+  })
+
+/** Runs a command in its turn. One that is stopped before never runs. */
+const unlessStopped = (
+  shell: OpenShell,
+  stop: Effect.Effect<void> | undefined,
+  work: Effect.Effect<ExecResult, ExecError>
+): Effect.Effect<ExecResult, ExecError> => {
+  // If its turn is now, the command itself looks for the stop.
+  if (stop === undefined || shell.state.busy === 0) return inTurn(shell, work)
+  let begun = false
+  const running = Effect.suspend(() => {
+    begun = true
+    return work
+  })
+  const none = (): ExecResult => ({
+    stdout: "",
+    stderr: "",
+    exit_code: Execution.interrupted,
+    duration_ms: 0,
+    cwd: shownFolder(shell),
+    truncated: false
+  })
+  return Effect.raceFirst(
+    inTurn(shell, running),
+    Effect.flatMap(stop, () => (begun ? Effect.never : Effect.sync(none)))
+  )
+}
+
+/** Work on the checkpoints, in turn with the commands. */
+export const checkpoints = <A>(
+  shell: OpenShell,
+  use: (checkpoints: ShellCheckpoints) => Effect.Effect<A, CheckpointError>
+): Effect.Effect<A, CheckpointError | ShellClosed> =>
+  inTurn(shell, Effect.zipRight(ready(shell), use(shell.checkpoints)))
+
+const blocked = ({ id, secrets, write }: OpenShell, command: string, { policy, reason }: CommandBlocked) => {
+  const refusal = new CommandBlocked({ policy, reason: redacted(reason, secrets) })
+  return write(ShellRecord.blocked(id, redacted(command, secrets), refusal)).pipe(
+    // The refusal is the answer in any case.
+    Effect.catchAll((error) => Effect.logWarning(`shell ${id}: a blocked command is not recorded: ${error.details}`)),
+    Effect.zipRight(refusal)
+  )
+}
+
+const execute = (
+  shell: OpenShell,
+  command: string,
+  options: ExecOptions,
+  accepted: Effect.Effect<void>
+): Effect.Effect<ExecResult, ExecError> => {
+  const refusal = invalid(command, options.timeoutSeconds ?? defaults.timeoutSeconds)
+  if (refusal !== undefined) return refusal
+  const budget = options.budget === undefined ? Either.right(shell.budget) : LineBudget.compile(options.budget)
+  if (Either.isLeft(budget)) return budget.left
+  const judged = shell.policy.check(command)
+  if (Either.isLeft(judged)) return blocked(shell, command, judged.left)
+  const ran = Effect.flatMap(
+    unlessStopped(shell, options.stop, run(shell, command, options, budget.right)),
+    (result) => (result.closed === undefined ? Effect.succeed(result) : Effect.as(close(shell, result.closed), result))
+  )
+  return Effect.zipRight(accepted, ran)
+}
+
+/** Runs a command. `accepted` runs when the command is not refused, before it waits for its turn. */
+export const exec = (
+  shell: OpenShell,
+  command: string,
+  options: ExecOptions,
+  accepted: Effect.Effect<void> = Effect.void
+) => withSpan("Shells.exec")(Effect.suspend(() => execute(shell, command, options, accepted)))

@@ -130,189 +130,195 @@ export interface Service {
  */
 export class Shells extends Context.Tag("@daybook/shell/Shells")<Shells, Service>() {}
 
-const make = Effect.fnUntraced(function* (settings: ShellSettings) {
-  const record = yield* ShellRecord.ShellRecord
-  const facts = yield* Effect.acquireRelease(PubSub.sliding<ShellRecord.ShellFact>(1_024), PubSub.shutdown)
-  const store = settings.outputs === undefined ? undefined : OutputStore.make(settings.outputs)
-  const sandbox = yield* Sandbox
-  const hidden = settings.outputs === undefined ? [] : [settings.outputs.folder]
-  const connect = ({ target, writable }: CreateOptions, { env }: HostOptions) =>
-    Transports.make(target, settings.transports, {
-      ...settings.local,
-      ...(env === undefined ? {} : { env }),
-      sandbox,
-      hidden,
-      ...(writable === undefined ? {} : { writable })
-    })
-  // A bad pattern of the operator is an error at the start.
-  yield* Policy.make(settings.policy)
-  const known = [...(settings.secrets ?? []), ...Redaction.secretsOf(process.env)]
-  const limit = settings.limit ?? defaults.limit
-  const open = new Map<string, OpenShell.OpenShell>()
-  // Why shells closed, the last 1,024 of them.
-  const ended = new Map<string, CloseReason>()
-  // Ids begin with 1 in each process, and processes may share a folder of outputs.
-  const run = randomBytes(4).toString("hex")
-  const slots = yield* SubscriptionRef.make(0)
-  /** Done at the end of the layer. */
-  const ending = yield* Deferred.make<never>()
-  let number = 0
+/** The shells of one process, and what opens them. */
+const makeHost = Effect.fnUntraced(function* (settings: ShellSettings) {
+  return {
+    settings,
+    record: yield* ShellRecord.ShellRecord,
+    sandbox: yield* Sandbox,
+    facts: yield* Effect.acquireRelease(PubSub.sliding<ShellRecord.ShellFact>(1_024), PubSub.shutdown),
+    store: settings.outputs === undefined ? undefined : OutputStore.make(settings.outputs),
+    /** Values that are redacted, whatever the target. */
+    known: [...(settings.secrets ?? []), ...Redaction.secretsOf(process.env)],
+    open: new Map<string, OpenShell.OpenShell>(),
+    /** Why shells closed, the last 1,024 of them. */
+    ended: new Map<string, CloseReason>(),
+    // Ids begin with 1 in each process, and processes may share a folder of outputs.
+    run: randomBytes(4).toString("hex"),
+    number: 0,
+    /** Shells that are open or being opened. */
+    slots: yield* SubscriptionRef.make(0),
+    /** Done at the end of the layer. */
+    ending: yield* Deferred.make<never>()
+  }
+})
 
-  const writer =
-    (to: ShellRecord.ShellRecord["Type"]) =>
-    (fact: ShellRecord.ShellFact): Effect.Effect<void, ShellRecordFailed> =>
-      Effect.zipLeft(to.write(fact), PubSub.publish(facts, fact))
+type Host = Effect.Effect.Success<ReturnType<typeof makeHost>>
 
-  // Taken before anything connects, so that concurrent calls never exceed the limit.
-  const takeSlot = SubscriptionRef.updateEffect(slots, (taken) =>
+// Opens a shell.
+
+// Taken before anything connects, so that concurrent calls never exceed the limit.
+const takeSlot = ({ settings: { limit = defaults.limit }, slots }: Host) =>
+  SubscriptionRef.updateEffect(slots, (taken) =>
     taken >= limit ? Effect.fail(new ShellLimit({ limit })) : Effect.succeed(taken + 1)
   )
-  const freeSlot = SubscriptionRef.update(slots, (taken) => taken - 1)
 
-  const connected = Effect.fnUntraced(function* (options: CreateOptions, host: HostOptions) {
-    const { budget, lists, target } = options
-    const compiled = yield* LineBudget.compile(budget ?? {})
-    const policy = yield* Policy.make(settings.policy, lists)
-    const settled = yield* checkpointSettings(target.transport === "local", options)
-    const secrets = prepare([...known, ...OpenShell.secretsOf(target)])
-    const late = Execution.makeLateOutput(secrets)
-    const transport = yield* connect(options, host)
-    const live = yield* Effect.mapError(
-      LiveShell.open(transport, { cwd: transport.sandbox?.cwd ?? target.cwd, late: late.sink }),
-      ({ details, reason, transport: name }) =>
-        new TransportFailed({ transport: name, reason, details: redacted(details, secrets) })
-    )
-    return { compiled, policy, settled, secrets, late, transport, live }
+const freeSlot = ({ slots }: Host) => SubscriptionRef.update(slots, (taken) => taken - 1)
+
+const connected = Effect.fnUntraced(function* (host: Host, options: CreateOptions, { env }: HostOptions) {
+  const { known, sandbox, settings } = host
+  const { budget, lists, target, writable } = options
+  const compiled = yield* LineBudget.compile(budget ?? {})
+  const policy = yield* Policy.make(settings.policy, lists)
+  const settled = yield* checkpointSettings(target.transport === "local", options)
+  const secrets = prepare([...known, ...OpenShell.secretsOf(target)])
+  const late = Execution.makeLateOutput(secrets)
+  const transport = yield* Transports.make(target, settings.transports, {
+    ...settings.local,
+    ...(env === undefined ? {} : { env }),
+    sandbox,
+    hidden: settings.outputs === undefined ? [] : [settings.outputs.folder],
+    ...(writable === undefined ? {} : { writable })
   })
-
-  /** Opens a shell that is connected. Its opening is recorded, so its close will be too. */
-  const start = Effect.fnUntraced(function* (
-    { target }: CreateOptions,
-    host: HostOptions,
-    parts: Effect.Effect.Success<ReturnType<typeof connected>>,
-    scope: Scope.CloseableScope
-  ) {
-    const { compiled, late, live, policy, secrets, settled, transport } = parts
-    const recorder = host.record ?? record
-    const write = writer(recorder)
-    const recording = ShellRecord.makeRecording(write)
-    number += 1
-    // Several processes may use a session one at a time, and the first may close its shell last.
-    const id = host.record === undefined ? shellID(number, target) : `${shellID(number, target)}_${run}`
-    yield* write(ShellRecord.opened(id, target, redacted(live.cwd(), secrets)))
-    const checkpoints = yield* ShellCheckpoints.make(settled, {
-      id,
-      transport,
-      redact: (text) => redacted(text, secrets),
-      recording
-    })
-    const shell = yield* OpenShell.make({
-      id,
-      target,
-      transport,
-      live,
-      late,
-      scope,
-      budget: compiled,
-      policy,
-      checkpoints,
-      secrets,
-      store,
-      outputs: { prefix: OutputStore.prefixOf(recorder.sessionID), run },
-      idle: Duration.decode(settings.idle ?? defaults.idle),
-      recording,
-      write
-    })
-    open.set(id, shell)
-    yield* Effect.forkDaemon(
-      Effect.flatMap(shell.closed, (reason) =>
-        Effect.suspend(() => {
-          open.delete(id)
-          ended.set(id, reason)
-          const [oldest] = ended.keys()
-          if (ended.size > 1_024 && oldest !== undefined) ended.delete(oldest)
-          return freeSlot
-        })
-      )
-    )
-    return { id, shell }
-  })
-
-  const create = Effect.fn("Shells.create")((options: CreateOptions, host: HostOptions = {}) =>
-    Effect.uninterruptibleMask((restore) =>
-      Effect.gen(function* () {
-        yield* takeSlot
-        const scope = yield* Scope.make()
-        const connecting = restore(Effect.raceFirst(connected(options, host), Deferred.await(ending)))
-        const { id, shell } = yield* Effect.flatMap(connecting, (parts) => start(options, host, parts, scope)).pipe(
-          Scope.extend(scope),
-          Effect.onError(() => Effect.zipRight(Scope.close(scope, Exit.void), freeSlot))
-        )
-        if (yield* Deferred.isDone(ending)) yield* shell.close("shutdown")
-        // An interrupted caller does not get the id, so it could not destroy the shell.
-        yield* Effect.onInterrupt(restore(Effect.void), () => shell.close("destroyed"))
-        return id
-      })
-    )
+  const live = yield* Effect.mapError(
+    LiveShell.open(transport, { cwd: transport.sandbox?.cwd ?? target.cwd, late: late.sink }),
+    ({ details, reason, transport: name }) =>
+      new TransportFailed({ transport: name, reason, details: redacted(details, secrets) })
   )
+  return { target, budget: compiled, policy, settled, secrets, late, transport, live }
+})
 
-  const find = (id: string): Effect.Effect<OpenShell.OpenShell, ShellNotFound | ShellClosed> =>
-    Effect.suspend(() => {
-      const shell = open.get(id)
-      if (shell !== undefined) return Effect.succeed(shell)
-      const reason = ended.get(id)
-      return Effect.fail(
-        reason === undefined ? new ShellNotFound({ shellID: id }) : new ShellClosed({ shellID: id, reason })
-      )
-    })
+/** Opens a shell that is connected. Its opening is recorded, so its close will be too. */
+const start = Effect.fnUntraced(function* (
+  host: Host,
+  { record: own }: HostOptions,
+  { settled, ...parts }: Effect.Effect.Success<ReturnType<typeof connected>>,
+  scope: Scope.CloseableScope
+) {
+  const { facts, open, record, run, settings, store } = host
+  const { live, secrets, target, transport } = parts
+  const recorder = own ?? record
+  const write = (fact: ShellRecord.ShellFact) => Effect.zipLeft(recorder.write(fact), PubSub.publish(facts, fact))
+  const recording = ShellRecord.makeRecording(write)
+  host.number += 1
+  // Several processes may use a session one at a time, and the first may close its shell last.
+  const id = own === undefined ? shellID(host.number, target) : `${shellID(host.number, target)}_${run}`
+  yield* write(ShellRecord.opened(id, target, redacted(live.cwd(), secrets)))
+  const redact = (text: string) => redacted(text, secrets)
+  const shell = yield* OpenShell.make({
+    ...parts,
+    id,
+    scope,
+    checkpoints: yield* ShellCheckpoints.make(settled, { id, transport, redact, recording }),
+    store,
+    outputs: { prefix: OutputStore.prefixOf(recorder.sessionID), run },
+    idle: Duration.decode(settings.idle ?? defaults.idle),
+    recording,
+    write
+  })
+  open.set(id, shell)
+  yield* Effect.forkDaemon(Effect.flatMap(Deferred.await(shell.closed), (reason) => forget(host, id, reason)))
+  return shell
+})
 
-  const exec = (id: string, command: string, options: ExecOptions, accepted?: Effect.Effect<void>) =>
-    Effect.flatMap(find(id), (shell) => shell.exec(command, options, accepted))
+const forget = (host: Host, id: string, reason: CloseReason) =>
+  Effect.suspend(() => {
+    const { ended, open } = host
+    open.delete(id)
+    ended.set(id, reason)
+    const [oldest] = ended.keys()
+    if (ended.size > 1_024 && oldest !== undefined) ended.delete(oldest)
+    return freeSlot(host)
+  })
 
-  yield* Effect.addFinalizer(() =>
+const create = Effect.fn("Shells.create")((host: Host, options: CreateOptions, given: HostOptions) =>
+  Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
-      yield* Deferred.interrupt(ending)
-      const shells = [...open.values()]
-      yield* Effect.forEach(shells, (shell) => shell.close("shutdown"), { concurrency: "unbounded", discard: true })
-      // Also those that were being opened.
-      yield* Stream.runDrain(Stream.takeUntil(slots.changes, (taken) => taken === 0))
+      const { ending } = host
+      yield* takeSlot(host)
+      const scope = yield* Scope.make()
+      const connecting = restore(Effect.raceFirst(connected(host, options, given), Deferred.await(ending)))
+      const starting = Effect.flatMap(connecting, (parts) => start(host, given, parts, scope))
+      const shell = yield* starting.pipe(
+        Scope.extend(scope),
+        Effect.onError(() => Effect.zipRight(Scope.close(scope, Exit.void), freeSlot(host)))
+      )
+      if (yield* Deferred.isDone(ending)) yield* OpenShell.close(shell, "shutdown")
+      // An interrupted caller does not get the id, so it could not destroy the shell.
+      yield* Effect.onInterrupt(restore(Effect.void), () => OpenShell.close(shell, "destroyed"))
+      return shell.id
     })
   )
+)
 
+// Uses the open shells.
+
+const find = ({ ended, open }: Host, id: string): Effect.Effect<OpenShell.OpenShell, ShellNotFound | ShellClosed> =>
+  Effect.suspend(() => {
+    const shell = open.get(id)
+    if (shell !== undefined) return Effect.succeed(shell)
+    const reason = ended.get(id)
+    return Effect.fail(
+      reason === undefined ? new ShellNotFound({ shellID: id }) : new ShellClosed({ shellID: id, reason })
+    )
+  })
+
+const closeAll = Effect.fnUntraced(function* ({ ending, open, slots }: Host) {
+  yield* Deferred.interrupt(ending)
+  const all = { concurrency: "unbounded", discard: true } as const
+  yield* Effect.forEach([...open.values()], (shell) => OpenShell.close(shell, "shutdown"), all)
+  // Also those that were being opened.
+  yield* Stream.runDrain(Stream.takeUntil(slots.changes, (taken) => taken === 0))
+})
+
+const listed = (shell: OpenShell.OpenShell, now: number): ListedShell => {
+  const { busy, idleSince } = shell.state
+  return {
+    session_id: shell.id,
+    transport: shell.target.transport,
+    cwd: OpenShell.shownFolder(shell),
+    idle_secs: busy > 0 ? 0 : Math.max(0, Math.floor((now - idleSince) / 1_000)),
+    busy
+  }
+}
+
+const make = Effect.fnUntraced(function* (settings: ShellSettings) {
+  // A bad pattern of the operator is an error at the start.
+  yield* Policy.make(settings.policy)
+  const host = yield* makeHost(settings)
+  const { facts, open, slots, store } = host
+  yield* Effect.addFinalizer(() => closeAll(host))
+  const exec = (id: string, command: string, options: ExecOptions, accepted?: Effect.Effect<void>) =>
+    Effect.flatMap(find(host, id), (shell) => OpenShell.exec(shell, command, options, accepted))
+  const checkpoints = <A>(
+    id: string,
+    use: (each: ShellCheckpoints.ShellCheckpoints) => Effect.Effect<A, ShellCheckpoints.CheckpointError>
+  ) => Effect.flatMap(find(host, id), (shell) => OpenShell.checkpoints(shell, use))
   return Shells.of({
-    create,
+    create: (options, given = {}) => create(host, options, given),
     exec: (id, command, options = {}) => exec(id, command, options),
     background: yield* Background.make(exec),
     closed: (id) =>
-      find(id).pipe(
-        Effect.flatMap((shell) => shell.closed),
+      find(host, id).pipe(
+        Effect.flatMap((shell) => Deferred.await(shell.closed)),
         Effect.catchTag("ShellClosed", ({ reason }) => Effect.succeed(reason))
       ),
-    checkpoint: (id, label) => Effect.flatMap(find(id), ({ checkpoints }) => checkpoints((each) => each.create(label))),
-    checkpoints: (id) => Effect.flatMap(find(id), ({ checkpoints }) => checkpoints((each) => each.list)),
-    restore: (id, checkpointID) =>
-      Effect.flatMap(find(id), ({ checkpoints }) => checkpoints((each) => each.restore(checkpointID))),
+    checkpoint: (id, label) => checkpoints(id, (each) => each.create(label)),
+    checkpoints: (id) => checkpoints(id, (each) => each.list),
+    restore: (id, checkpointID) => checkpoints(id, (each) => each.restore(checkpointID)),
     destroy: (id) =>
       Effect.catchAll(
-        Effect.flatMap(find(id), (shell) => shell.close("destroyed")),
+        Effect.flatMap(find(host, id), (shell) => OpenShell.close(shell, "destroyed")),
         () => Effect.succeed(false)
       ),
-    folder: (id) => Effect.sync(() => open.get(id)?.folder()),
-    list: Effect.map(Clock.currentTimeMillis, (now) =>
-      [...open].map(([id, shell]) => ({
-        session_id: id,
-        transport: shell.target.transport,
-        cwd: shell.cwd(),
-        idle_secs: shell.busy() > 0 ? 0 : Math.max(0, Math.floor((now - shell.idleSince()) / 1_000)),
-        busy: shell.busy()
-      }))
-    ),
+    folder: (id) => Effect.sync(() => open.get(id)?.live.cwd()),
+    list: Effect.map(Clock.currentTimeMillis, (now) => [...open.values()].map((shell) => listed(shell, now))),
     count: slots,
     events: Stream.fromPubSub(facts),
-    output: (handle, stream, { limit: most = 65_536, offset = 0 } = {}) =>
+    output: (handle, stream, { limit = 65_536, offset = 0 } = {}) =>
       store === undefined
         ? Effect.fail(new OutputStore.OutputNotFound({ handle }))
-        : store.page(handle, stream, offset, most)
+        : store.page(handle, stream, offset, limit)
   })
 })
 

@@ -14,6 +14,7 @@ import { boundedBody } from "@daybook/core/http/BoundedBody"
 import { refusalIn, sameOrigin } from "@daybook/core/http/SameOrigin"
 import { Permission } from "@daybook/core/permission/Permission"
 import { define } from "@daybook/core/tool/ToolDefinition"
+import { messageOf } from "@daybook/log/support/SystemError"
 
 /** What the host allows the tool. */
 export interface FetchOptions {
@@ -126,7 +127,7 @@ export const reasonOf = (error: unknown): string => {
   for (let depth = 0; depth < 5 && Predicate.hasProperty(cause, "cause") && cause.cause !== undefined; depth++) {
     cause = cause.cause
   }
-  return cause instanceof Error ? cause.message : String(cause)
+  return messageOf(cause)
 }
 
 const accepted = "text/markdown, text/html;q=0.9, text/plain;q=0.8, application/json;q=0.8, */*;q=0.1"
@@ -196,47 +197,46 @@ const markdownOf = (html: string): Effect.Effect<string> =>
   })
 
 /** `fetch`, with what the host allows it. */
-export const makeFetchTool = (options: FetchOptions = {}) =>
-  Effect.gen(function* () {
-    const permission = yield* Permission
-    const send = makeFetch(options)
-    return define(FetchTool, {
-      readOnly: true,
-      permission: "fetch",
-      handler: Effect.fn("Tool.fetch")(function* ({ raw = false, url: given }, call) {
-        const url = URL.canParse(given) ? new URL(given) : undefined
-        if (url === undefined || !["http:", "https:"].includes(url.protocol)) {
-          return yield* fail(`${JSON.stringify(given)} is no address with https:// or http://`)
-        }
-        if (url.username !== "" || url.password !== "") {
-          return yield* fail("an address with a user name or a password is not read")
-        }
-        const host = hostOf(url)
-        if (options.privateAddresses !== true && isIP(host) !== 0 && isPrivate(host)) {
-          return yield* fail(refusalOf(host).message)
-        }
-        yield* permission.authorize({
-          ...call,
-          tool: "fetch",
-          permission: "fetch",
-          resources: [url.href],
-          title: `Read ${url.href}`,
-          always: [`${literal(url.origin)}/*`]
-        })
-        const { status, text, type } = yield* get(send, url)
-        if (status >= 400) return yield* fail(`${url.href} answered HTTP ${status}: ${text.slice(0, 1_000)}`)
-        const isHtml = type === "text/html" || type === "application/xhtml+xml"
-        if (raw || !isHtml) return { url: url.href, status, type, cut: false, text }
-        const title = titleOf(text)
-        const markdown = yield* markdownOf(text.slice(0, mostHtml))
-        const cut = text.length > mostHtml
-        return { url: url.href, status, type, ...(title === undefined ? {} : { title }), cut, text: markdown }
-      }),
-      render: ({ text, ...structured }) => {
-        const { cut, status, title, type, url } = structured
-        const head = [`${url} (HTTP ${status}, ${type})`, ...(title === undefined ? [] : [title])].join("\n")
-        const note = cut ? `\n\n[The page goes on: only its first ${mostHtml} characters were converted.]` : ""
-        return { structured, content: [{ type: "text", text: `${head}\n\n${text}${note}` }] }
+export const makeFetchTool = Effect.fnUntraced(function* (options: FetchOptions = {}) {
+  const permission = yield* Permission
+  const send = makeFetch(options)
+  return define(FetchTool, {
+    readOnly: true,
+    permission: "fetch",
+    handler: Effect.fn("Tool.fetch")(function* ({ raw = false, url: given }, call) {
+      const url = URL.canParse(given) ? new URL(given) : undefined
+      if (url === undefined || !["http:", "https:"].includes(url.protocol)) {
+        return yield* fail(`${JSON.stringify(given)} is no address with https:// or http://`)
       }
-    })
+      if (url.username !== "" || url.password !== "") {
+        return yield* fail("an address with a user name or a password is not read")
+      }
+      const host = hostOf(url)
+      if (options.privateAddresses !== true && isIP(host) !== 0 && isPrivate(host)) {
+        return yield* fail(refusalOf(host).message)
+      }
+      yield* permission.authorize({
+        ...call,
+        tool: "fetch",
+        permission: "fetch",
+        resources: [url.href],
+        title: `Read ${url.href}`,
+        always: [`${literal(url.origin)}/*`]
+      })
+      const { status, text, type } = yield* get(send, url)
+      if (status >= 400) return yield* fail(`${url.href} answered HTTP ${status}: ${text.slice(0, 1_000)}`)
+      const isHtml = type === "text/html" || type === "application/xhtml+xml"
+      if (raw || !isHtml) return { url: url.href, status, type, cut: false, text }
+      const title = titleOf(text)
+      const markdown = yield* markdownOf(text.slice(0, mostHtml))
+      const cut = text.length > mostHtml
+      return { url: url.href, status, type, ...(title === undefined ? {} : { title }), cut, text: markdown }
+    }),
+    render: ({ text, ...structured }) => {
+      const { cut, status, title, type, url } = structured
+      const head = [`${url} (HTTP ${status}, ${type})`, ...(title === undefined ? [] : [title])].join("\n")
+      const note = cut ? `\n\n[The page goes on: only its first ${mostHtml} characters were converted.]` : ""
+      return { structured, content: [{ type: "text", text: `${head}\n\n${text}${note}` }] }
+    }
   })
+})

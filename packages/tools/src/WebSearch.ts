@@ -131,34 +131,33 @@ const ask = (send: typeof globalThis.fetch, from: SearchProvider, { init, url }:
   )
 
 /** `search`, with the provider that the host configures. */
-export const makeSearchTool = (from: SearchProvider) =>
-  Effect.gen(function* () {
-    const permission = yield* Permission
-    // A person configured the address, which may be on this machine.
-    const send = makeFetch({ privateAddresses: true })
-    return define(SearchTool, {
-      readOnly: true,
-      permission: "search",
-      handler: Effect.fn("Tool.search")(function* ({ count = 8, query }, call) {
-        if (from.provider !== "searxng" && Redacted.value(from.apiKey) === "") {
-          return yield* fail(`${from.provider} has no key: its variable is not set`)
-        }
-        yield* permission.authorize({
-          ...call,
-          tool: "search",
-          permission: "search",
-          resources: [query],
-          title: `Search the web for ${JSON.stringify(query)}`,
-          always: ["*"]
-        })
-        const results = yield* ask(send, from, askedOf(from, query, count))
-        return { provider: from.provider, results: results.slice(0, count) }
-      }),
-      render: (structured) => {
-        const lines = structured.results.map(({ excerpt, title, url }, index) =>
-          [`${index + 1}. ${title}`, url, ...(excerpt === "" ? [] : [excerpt])].join("\n")
-        )
-        return { structured, content: [{ type: "text", text: lines.join("\n\n") || "Nothing was found." }] }
+export const makeSearchTool = Effect.fnUntraced(function* (from: SearchProvider) {
+  const permission = yield* Permission
+  // A person configured the address, which may be on this machine.
+  const send = makeFetch({ privateAddresses: true })
+  return define(SearchTool, {
+    readOnly: true,
+    permission: "search",
+    handler: Effect.fn("Tool.search")(function* ({ count = 8, query }, call) {
+      if (from.provider !== "searxng" && Redacted.value(from.apiKey) === "") {
+        return yield* fail(`${from.provider} has no key: its variable is not set`)
       }
-    })
+      yield* permission.authorize({
+        ...call,
+        tool: "search",
+        permission: "search",
+        resources: [query],
+        title: `Search the web for ${JSON.stringify(query)}`,
+        always: ["*"]
+      })
+      const results = yield* ask(send, from, askedOf(from, query, count))
+      return { provider: from.provider, results: results.slice(0, count) }
+    }),
+    render: (structured) => {
+      const lines = structured.results.map(({ excerpt, title, url }, index) =>
+        [`${index + 1}. ${title}`, url, ...(excerpt === "" ? [] : [excerpt])].join("\n")
+      )
+      return { structured, content: [{ type: "text", text: lines.join("\n\n") || "Nothing was found." }] }
+    }
   })
+})

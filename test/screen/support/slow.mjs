@@ -25,6 +25,9 @@ process.stdin.setRawMode(true)
 late(process.stdin, child.stdin, Number.POSITIVE_INFINITY)
 late(child.stdout, process.stdout, 7)
 child.stdin.on("error", () => undefined)
+process.stdout.on("error", () => undefined)
+// The terminal is gone: `script` goes on without one.
+process.on("SIGHUP", () => child.kill())
 child.once("close", (code) => {
   setTimeout(
     () => {

@@ -31,6 +31,8 @@ layer(ServedApi.layer())("a served API", (it) => {
       const operations = Object.values(document.paths).flatMap((item) => Object.values(item))
       assert.isAbove(operations.length, 40)
       for (const { operationId } of operations) assert.include(html, `<h3 id="${operationId}">`)
+      // Behind the path of a proxy too.
+      assert.include(html, '<a href="openapi.json">')
       assert.notMatch(html, /<script|\son\w+=|\sstyle=/)
     })
   )

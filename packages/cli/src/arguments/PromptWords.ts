@@ -119,17 +119,16 @@ const isWithin = (directory: string, path: string): boolean => {
  * Makes the attachment for the runtime. A path in the session's folder is passed by name and read by the rules of that
  * folder. A file outside it is passed with its bytes, because the person named it and not a model.
  */
-export const attachment = (directory: string, { folder, name, path, size }: AttachedPath) =>
-  Effect.gen(function* () {
-    const given = { mime: "application/octet-stream", name } satisfies Partial<FileAttachment>
-    if (isWithin(directory, path)) return { ...given, uri: pathToFileURL(path).href }
-    const refuse = (why: string) => new UsageError({ message: `--attach: ${oneLine(path, 400)} ${why}` })
-    const outside = `is outside the session's folder ${oneLine(directory, 400)}`
-    if (folder) return yield* refuse(`${outside}: only files can be attached from outside`)
-    if (size > maxBytes) return yield* refuse(`${outside}, and is larger than ${maxBytes / 1024 / 1024} MiB`)
-    const bytes = yield* Effect.tryPromise({ try: () => readFile(path), catch: failed("--attach", path) })
-    return { ...given, uri: `data:${given.mime};base64,${bytes.toString("base64")}` }
-  })
+export const attachment = Effect.fnUntraced(function* (directory: string, { folder, name, path, size }: AttachedPath) {
+  const given = { mime: "application/octet-stream", name } satisfies Partial<FileAttachment>
+  if (isWithin(directory, path)) return { ...given, uri: pathToFileURL(path).href }
+  const refuse = (why: string) => new UsageError({ message: `--attach: ${oneLine(path, 400)} ${why}` })
+  const outside = `is outside the session's folder ${oneLine(directory, 400)}`
+  if (folder) return yield* refuse(`${outside}: only files can be attached from outside`)
+  if (size > maxBytes) return yield* refuse(`${outside}, and is larger than ${maxBytes / 1024 / 1024} MiB`)
+  const bytes = yield* Effect.tryPromise({ try: () => readFile(path), catch: failed("--attach", path) })
+  return { ...given, uri: `data:${given.mime};base64,${bytes.toString("base64")}` }
+})
 
 /** Reads the JSON Schema of the answer. The runtime checks whether it can be used. */
 export const readSchema = (path: string): Effect.Effect<OutputFormat, UsageError> =>

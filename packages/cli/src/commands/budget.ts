@@ -81,13 +81,12 @@ const set = Effect.fn("Command.budget.set")(function* (wanted: BudgetRequest) {
   yield* sessions.setBudget(id, withLimits(wanted.none ? {} : budget, wanted))
 })
 
-const configuredFor = (sessionID: SessionID) =>
-  Effect.gen(function* () {
-    const server = yield* Remote
-    if (server === undefined) return yield* configuration
-    const { limits } = yield* Effect.promise(() => import("../host/RemoteHost.ts"))
-    return yield* limits(server, sessionID)
-  })
+const configuredFor = Effect.fnUntraced(function* (sessionID: SessionID) {
+  const server = yield* Remote
+  if (server === undefined) return yield* configuration
+  const { limits } = yield* Effect.promise(() => import("../host/RemoteHost.ts"))
+  return yield* limits(server, sessionID)
+})
 
 /** The session's own limit; without one and without a parent, the configured limit. */
 const show = Effect.fn("Command.budget.show")(function* (wanted: BudgetRequest) {
@@ -109,16 +108,15 @@ const show = Effect.fn("Command.budget.show")(function* (wanted: BudgetRequest) 
   yield* wanted.json ? writeJson({ sessionID: session.id, ...spending }) : (yield* Output).write(budgetText(spending))
 })
 
-const run = (wanted: BudgetRequest) =>
-  Effect.gen(function* () {
-    const amounts = wanted.cost !== undefined || wanted.tokens !== undefined
-    if (wanted.none && amounts) {
-      return yield* new UsageError({ message: "--none removes all limits: do not combine it with --cost or --tokens" })
-    }
-    // The configuration may contain the price that a cost limit needs.
-    if (wanted.none || amounts) yield* withConfigured(set(wanted))
-    yield* withReader(show(wanted))
-  })
+const run = Effect.fnUntraced(function* (wanted: BudgetRequest) {
+  const amounts = wanted.cost !== undefined || wanted.tokens !== undefined
+  if (wanted.none && amounts) {
+    return yield* new UsageError({ message: "--none removes all limits: do not combine it with --cost or --tokens" })
+  }
+  // The configuration may contain the price that a cost limit needs.
+  if (wanted.none || amounts) yield* withConfigured(set(wanted))
+  yield* withReader(show(wanted))
+})
 
 export const budget = verb({
   name: "budget",

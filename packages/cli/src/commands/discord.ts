@@ -75,19 +75,18 @@ const withFolders = (settings: Settings) =>
     { discard: true }
   )
 
-const checked = (settings: Settings) =>
-  Effect.gen(function* () {
-    const output = yield* Output
-    yield* (yield* Discord).open
-    const findings = yield* check(settings)
-    yield* output.write(findings.map(({ channel, problem }) => `${channel}: ${problem ?? "ok"}\n`).join(""))
-    const wrong = findings.filter(({ problem }) => problem !== undefined)
-    if (wrong.length > 0) {
-      return yield* new DiscordIncomplete({
-        message: `the bot cannot work in ${wrong.length} of ${findings.length} channels`
-      })
-    }
-  })
+const checked = Effect.fnUntraced(function* (settings: Settings) {
+  const output = yield* Output
+  yield* (yield* Discord).open
+  const findings = yield* check(settings)
+  yield* output.write(findings.map(({ channel, problem }) => `${channel}: ${problem ?? "ok"}\n`).join(""))
+  const wrong = findings.filter(({ problem }) => problem !== undefined)
+  if (wrong.length > 0) {
+    return yield* new DiscordIncomplete({
+      message: `the bot cannot work in ${wrong.length} of ${findings.length} channels`
+    })
+  }
+})
 
 /** The sessions of this process's own runtime, served on a loopback address. */
 const own = (place: DatabasePath.Place, asks: Asks.Asks) =>
@@ -100,12 +99,11 @@ const own = (place: DatabasePath.Place, asks: Asks.Asks) =>
   ).pipe(Layer.provideMerge(Host.layer(place, { servers: true, background: true, asker: asks.layer, answered: true })))
 
 /** Runs until the signal, then lets the post in hand be finished. */
-const until = (bot: Parameters<typeof serve>[0], signal: Effect.Effect<void>) =>
-  Effect.gen(function* () {
-    const output = yield* Output
-    const ready = Effect.catchTag(output.write("ready\n"), "OutputClosed", () => Effect.void)
-    yield* Effect.raceFirst(serve(bot, ready), signal)
-  })
+const until = Effect.fnUntraced(function* (bot: Parameters<typeof serve>[0], signal: Effect.Effect<void>) {
+  const output = yield* Output
+  const ready = Effect.catchTag(output.write("ready\n"), "OutputClosed", () => Effect.void)
+  yield* Effect.raceFirst(serve(bot, ready), signal)
+})
 
 /** What ran in this process ends with it. */
 const endRuns = Effect.flatMap(SessionExecution, ({ stop }) => stop())

@@ -123,13 +123,12 @@ const sendEntries = Effect.fnUntraced(function* (
 })
 
 /** Writes the fixture of a session. It has no secrets, whether or not it is asked for without. */
-const sendFixture = (session: Session, { file, force }: Request) =>
-  Effect.gen(function* () {
-    const { record } = yield* Effect.promise(() => import("@daybook/core/session/RecordedModel"))
-    const fixture = yield* record(session.id)
-    yield* send(Stream.make(`${JSON.stringify(fixture, undefined, 2)}\n`), file, force)
-    return undefined
-  })
+const sendFixture = Effect.fnUntraced(function* (session: Session, { file, force }: Request) {
+  const { record } = yield* Effect.promise(() => import("@daybook/core/session/RecordedModel"))
+  const fixture = yield* record(session.id)
+  yield* send(Stream.make(`${JSON.stringify(fixture, undefined, 2)}\n`), file, force)
+  return undefined
+})
 
 /** A log of another tool needs all events of the session. */
 const allEvents = Effect.fnUntraced(function* ({ id }: Session) {

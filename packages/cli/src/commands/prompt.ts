@@ -216,8 +216,6 @@ const run = Effect.fn("Command.prompt")(function* (options: Options) {
     yield* Breadcrumb.leave({ directory: options.directory, sessionID: session.id })
     return yield* options.json ? writeJson(input) : output.write(`${input.id} admitted to ${session.id}\n`)
   }
-  yield* output.note(announce(session, isNew))
-  yield* Breadcrumb.leave({ directory: options.directory, sessionID: session.id })
   const RunFollower = yield* runFollower
   yield* RunFollower.follow({
     sessionID: session.id,
@@ -225,7 +223,11 @@ const run = Effect.fn("Command.prompt")(function* (options: Options) {
     promptID: prompt.id,
     structured: options.output !== undefined,
     reasoning: !options.noReasoning,
-    start: Effect.tapError(RunFollower.admitted(prompt), () => undo)
+    start: RunFollower.admitted(prompt).pipe(
+      Effect.tapError(() => undo),
+      Effect.tap(() => output.note(announce(session, isNew))),
+      Effect.tap(() => Breadcrumb.leave({ directory: options.directory, sessionID: session.id }))
+    )
   })
 })
 

@@ -9,6 +9,7 @@ import { type FieldValues, verb } from "../arguments/Verb.ts"
 import { readModel, sessionWord, withConfigured } from "../host/Runtime.ts"
 import { elapsed } from "../render/CallText.ts"
 import { columns, oneLine, visible } from "../render/Plain.ts"
+import { many } from "../support/Amounts.ts"
 import { ActivityFailed } from "../support/Errors.ts"
 import { Output, writeJson } from "../terminal/Output.ts"
 
@@ -19,7 +20,7 @@ const row = ({ calls, cost, durationMs, error, model, run, text, tokens, turns, 
   durationMs < 1_000 ? `${durationMs} ms` : elapsed(durationMs),
   `${tokens.input} in, ${tokens.output} out`,
   `$${cost.toFixed(4)}`,
-  `${turns} ${turns === 1 ? "turn" : "turns"}, ${calls.length} ${calls.length === 1 ? "call" : "calls"}`,
+  `${many(turns, "turn")}, ${many(calls.length, "call")}`,
   oneLine(
     error !== undefined
       ? `failed: ${error}`

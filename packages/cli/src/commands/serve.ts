@@ -11,7 +11,7 @@ import { type Asks, NameTaken, serve as listen, type ServedModel, type ServedSoc
 import { originOf } from "@daybook/server/http/Site"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
-import { verb } from "../arguments/Verb.ts"
+import { type FieldValues, verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import type { Place } from "../config/DatabasePath.ts"
 import * as ClientAsks from "../host/ClientAsks.ts"
@@ -33,23 +33,11 @@ import * as QuestionPrompt from "../terminal/QuestionPrompt.ts"
 type Written = { readonly text: string; readonly alias: string | undefined }
 
 /** A request to serve. Names are valid; everything else is checked before anything is created. */
-interface Request {
-  readonly agents: ReadonlyArray<Written>
-  readonly models: ReadonlyArray<Written>
-  readonly root: string | undefined
-  /** By its real path. */
-  readonly chroot: string | undefined
+interface Request extends Omit<FieldValues<typeof given>, "http" | "node" | "drain" | "logFormat"> {
   readonly http: HttpRequest | undefined
   readonly node: Host.Node | undefined
-  /** How long turns may go on after SIGTERM, in seconds. */
   readonly drain: number
-  readonly recovery: (typeof recoveries)[number] | undefined
-  readonly logFormat: "text" | "json"
-  /** Default: info, and at a terminal, where stdout names the listeners, warning. */
-  readonly logLevel: Logs.Level | undefined
-  /** Print the server's token also where stdout is not a terminal. */
-  readonly showToken: boolean
-  readonly json: boolean
+  readonly logFormat: (typeof logFormats)[number]
 }
 
 // The build defines it.
@@ -58,12 +46,12 @@ declare const DAYBOOK_VERSION: string
 const uid = process.getuid?.() ?? 0
 
 /** The folder that an agent sees as its whole file system. */
-const worldOf = ({ chroot }: Request, root: string, { alias, text }: Request["agents"][number]): string =>
+const worldOf = ({ chroot }: Request, root: string, { alias, text }: Written): string =>
   chroot ?? join(root, "home", String(uid), "agent", alias ?? text, "root")
 
 /** Checks before anything is created that each agent and model exists and that their names are unique. */
 const checked = Effect.fn("Command.serve.check")(function* (request: Request, root: string) {
-  const { agents, models } = request
+  const { agent: agents, model: models } = request
   for (const each of agents) {
     const { text: name } = each
     const agent = yield* findAgent(name, worldOf(request, root, each)).pipe(
@@ -93,7 +81,7 @@ const checked = Effect.fn("Command.serve.check")(function* (request: Request, ro
 /** Asks clients for permissions, and also the person at the terminal if there is one: the first answer counts. */
 const askerOf = (asks: Asks.Asks) => (Question.canAsk() ? asks.layerBeside(PermissionPrompt.layer) : asks.layer)
 
-const worldsOf = (request: Request, root: string) => request.agents.map((agent) => worldOf(request, root, agent))
+const worldsOf = (request: Request, root: string) => request.agent.map((agent) => worldOf(request, root, agent))
 
 /** The request with its root, resolved models and open asks. */
 interface ServeSetup {
@@ -137,18 +125,17 @@ const logListeners = ({ http, sockets }: OpenDoors) =>
   )
 
 /** Opens the sockets, which wait for the files. */
-const openSockets = ({ asks, models, request, root }: ServeSetup) =>
-  Effect.gen(function* () {
-    return yield* listen({
-      root,
-      uid,
-      agents: request.agents.map(({ alias, text }) => ({ name: text, alias, chroot: request.chroot })),
-      models,
-      shared: yield* shared,
-      asks,
-      temp: Host.layerInMemory(askerOf(asks), root, worldsOf(request, root))
-    })
+const openSockets = Effect.fnUntraced(function* ({ asks, models, request, root }: ServeSetup) {
+  return yield* listen({
+    root,
+    uid,
+    agents: request.agent.map(({ alias, text }) => ({ name: text, alias, chroot: request.chroot })),
+    models,
+    shared: yield* shared,
+    asks,
+    temp: Host.layerInMemory(askerOf(asks), root, worldsOf(request, root))
   })
+})
 
 /** Opens HTTP, if it is wanted. */
 const openHttp = ({ asks, place, request: { http } }: ServeSetup) =>
@@ -160,12 +147,11 @@ const openHttp = ({ asks, place, request: { http } }: ServeSetup) =>
       )
 
 // Serving continues without a reader of stdout. Any other failed write is an error: a caller would wait for `ready` forever.
-const ready = (place: ServeSetup, opened: OpenDoors) =>
-  Effect.gen(function* () {
-    const output = yield* Output
-    yield* Effect.catchTag(output.write(announce(place, opened, output.terminal)), "OutputClosed", () => Effect.void)
-    yield* logListeners(opened)
-  })
+const ready = Effect.fnUntraced(function* (place: ServeSetup, opened: OpenDoors) {
+  const output = yield* Output
+  yield* Effect.catchTag(output.write(announce(place, opened, output.terminal)), "OutputClosed", () => Effect.void)
+  yield* logListeners(opened)
+})
 
 /** Opens the sockets and HTTP, and announces them once the files are current. */
 const open = Effect.fn("Command.serve.open")(function* (place: ServeSetup) {
@@ -225,7 +211,7 @@ const placeOf = ({ node }: Request) =>
     DatabasePath.writable
   )
 
-const isAlone = ({ agents, models }: Request) => agents.length + models.length === 0
+const isAlone = ({ agent, model }: Pick<Request, "agent" | "model">) => agent.length + model.length === 0
 
 const run = Effect.fn("Command.serve")(function* (request: Request) {
   const root = yield* rootOf(request.root)
@@ -279,12 +265,6 @@ const agent = Flags.repeated<Written>(
   "serve this agent, under ALIAS (default: its name); may be repeated",
   (given) => Effect.tap(withAlias(given), ({ text }) => aName(text))
 )
-const root = Flags.text(
-  "root",
-  "DIR",
-  "the folder of sockets and files (default: DAYBOOK_ROOT, else ctx beside the database)"
-)
-const chroot = Flags.text("chroot", "DIR", "the folder that agents see as / (default: one each, below the root)")
 
 const addressOf = (text: string) => {
   const [, given = "", port = ""] = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})$/.exec(text) ?? []
@@ -323,25 +303,90 @@ const nodeOf = Effect.fnUntraced(function* (
 const logFormats = ["text", "json"] as const
 const logLevels = ["debug", "info", "warning", "error", "none"] as const
 
+const given = {
+  words: Flags.many("WORD"),
+  agent,
+  model: Flags.repeated<Written>(
+    "model",
+    "P/M[=ALIAS]",
+    "serve this model, provider/model, under ALIAS (default: its name); may be repeated",
+    withAlias
+  ),
+  http,
+  node,
+  workspace: Flags.repeated<readonly [string, string]>(
+    "workspace",
+    "NAME=DIR",
+    "the node has this workspace: sessions that name it run on such nodes only; may be repeated",
+    (text) => {
+      const [, name = "", folder = ""] = /^([^=]*)=(.+)$/s.exec(text) ?? []
+      return isName(name) && name.length <= longestWorkspace
+        ? Effect.succeed([name, folder] as const)
+        : Effect.fail(`NAME=DIR, with a name of at most ${longestWorkspace} letters, digits, dots and dashes`)
+    }
+  ),
+  httpName: Flags.repeated<string>("http-name", "NAME", "answer under this host name too; may be repeated", (text) =>
+    /^[A-Za-z0-9._-]+(?::\d{1,5})?$/.test(text) ? Effect.succeed(text) : Effect.fail("a host name")
+  ),
+  httpOrigin: Flags.repeated<string>(
+    "http-origin",
+    "ORIGIN",
+    "let pages of this other origin use the server, such as https://app.example; may be repeated",
+    (text) => {
+      const origin = originOf(text)
+      return origin === undefined
+        ? Effect.fail("an origin, such as https://app.example:8443: no path, and no `*`")
+        : Effect.succeed(origin)
+    }
+  ),
+  httpRoot: Flags.repeated<string>(
+    "http-root",
+    "DIR",
+    "sessions of HTTP clients work only in this folder and below; may be repeated",
+    (text) => (text === "" ? Effect.fail("a folder") : Effect.succeed(text))
+  ),
+  httpRate: Flags.integer("http-rate", "N", "requests a second that one token may send (default: 4000)", 1),
+  tlsCert: Flags.text("tls-cert", "FILE", "the certificate of HTTPS with its chain, as PEM"),
+  tlsKey: Flags.text("tls-key", "FILE", "the key of the certificate, as PEM"),
+  behindProxy: Flags.toggle("behind-proxy", "HTTP is behind a proxy that terminates TLS"),
+  drain: Flags.integer(
+    "drain",
+    "SECONDS",
+    "how long running turns may go on after SIGTERM before they are interrupted (default: 10)",
+    0
+  ),
+  recovery: Flags.choice(
+    "recovery",
+    recoveries,
+    "what becomes of turns whose process died: they wait for somebody to resume them, or go on (default: manual)"
+  ),
+  root: Flags.text(
+    "root",
+    "DIR",
+    "the folder of sockets and files (default: DAYBOOK_ROOT, else ctx beside the database)"
+  ),
+  chroot: Flags.text("chroot", "DIR", "the folder that agents see as / (default: one each, below the root)"),
+  trust: Flags.trust,
+  showToken: Flags.toggle("show-token", "print the server's token also when stdout is not a terminal"),
+  logFormat: Flags.choice("log-format", logFormats, "the format of the log on stderr (default: text)"),
+  logLevel: Flags.choice(
+    "log-level",
+    logLevels,
+    "the lowest level that is logged (default: info; at a terminal: warning)"
+  ),
+  json: Flags.json
+}
+
 /** The options of HTTP, which come together. */
-const httpOf = (given: {
-  readonly http: { readonly host: string; readonly port: number } | undefined
-  readonly httpName: ReadonlyArray<string>
-  readonly httpOrigin: ReadonlyArray<string>
-  readonly httpRoot: ReadonlyArray<string>
-  readonly httpRate: number | undefined
-  readonly tlsCert: string | undefined
-  readonly tlsKey: string | undefined
-  readonly behindProxy: boolean
-  readonly showToken: boolean
-}): Effect.Effect<Omit<HttpRequest, "node"> | undefined, UsageError> => {
-  const [cert, key] = [given.tlsCert, given.tlsKey]
-  const { behindProxy, httpName: names, httpOrigin: origins, httpRoot, showToken } = given
-  const rate = given.httpRate
+const httpOf = (
+  written: FieldValues<typeof given>
+): Effect.Effect<Omit<HttpRequest, "node"> | undefined, UsageError> => {
+  const { behindProxy, http, httpName: names, httpOrigin: origins, httpRate: rate, httpRoot, showToken } = written
+  const { tlsCert: cert, tlsKey: key } = written
   if ((cert === undefined) !== (key === undefined)) {
     return new UsageError({ message: "--tls-cert and --tls-key come together: give both" })
   }
-  if (given.http === undefined) {
+  if (http === undefined) {
     const isGiven = cert !== undefined || rate !== undefined || behindProxy || showToken
     return isGiven || names.length + origins.length + httpRoot.length > 0
       ? new UsageError({
@@ -353,7 +398,7 @@ const httpOf = (given: {
   }
   const tls = cert === undefined || key === undefined ? undefined : { cert, key }
   const roots = httpRoot.map((root) => resolve(root))
-  return Effect.succeed({ ...given.http, names, origins, roots, rate, tls, behindProxy })
+  return Effect.succeed({ ...http, names, origins, roots, rate, tls, behindProxy })
 }
 
 export const serve = verb({
@@ -380,75 +425,7 @@ export const serve = verb({
       "Prometheus, with a token. With " +
       "OTEL_EXPORTER_OTLP_ENDPOINT it sends traces, metrics and logs there, and so do prompt, resume and compact."
   ],
-  given: {
-    words: Flags.many("WORD"),
-    agent,
-    model: Flags.repeated<Written>(
-      "model",
-      "P/M[=ALIAS]",
-      "serve this model, provider/model, under ALIAS (default: its name); may be repeated",
-      withAlias
-    ),
-    http,
-    node,
-    workspace: Flags.repeated<readonly [string, string]>(
-      "workspace",
-      "NAME=DIR",
-      "the node has this workspace: sessions that name it run on such nodes only; may be repeated",
-      (text) => {
-        const [, name = "", folder = ""] = /^([^=]*)=(.+)$/s.exec(text) ?? []
-        return isName(name) && name.length <= longestWorkspace
-          ? Effect.succeed([name, folder] as const)
-          : Effect.fail(`NAME=DIR, with a name of at most ${longestWorkspace} letters, digits, dots and dashes`)
-      }
-    ),
-    httpName: Flags.repeated<string>("http-name", "NAME", "answer under this host name too; may be repeated", (text) =>
-      /^[A-Za-z0-9._-]+(?::\d{1,5})?$/.test(text) ? Effect.succeed(text) : Effect.fail("a host name")
-    ),
-    httpOrigin: Flags.repeated<string>(
-      "http-origin",
-      "ORIGIN",
-      "let pages of this other origin use the server, such as https://app.example; may be repeated",
-      (text) => {
-        const origin = originOf(text)
-        return origin === undefined
-          ? Effect.fail("an origin, such as https://app.example:8443: no path, and no `*`")
-          : Effect.succeed(origin)
-      }
-    ),
-    httpRoot: Flags.repeated<string>(
-      "http-root",
-      "DIR",
-      "sessions of HTTP clients work only in this folder and below; may be repeated",
-      (text) => (text === "" ? Effect.fail("a folder") : Effect.succeed(text))
-    ),
-    httpRate: Flags.integer("http-rate", "N", "requests a second that one token may send (default: 4000)", 1),
-    tlsCert: Flags.text("tls-cert", "FILE", "the certificate of HTTPS with its chain, as PEM"),
-    tlsKey: Flags.text("tls-key", "FILE", "the key of the certificate, as PEM"),
-    behindProxy: Flags.toggle("behind-proxy", "HTTP is behind a proxy that terminates TLS"),
-    drain: Flags.integer(
-      "drain",
-      "SECONDS",
-      "how long running turns may go on after SIGTERM before they are interrupted (default: 10)",
-      0
-    ),
-    recovery: Flags.choice(
-      "recovery",
-      recoveries,
-      "what becomes of turns whose process died: they wait for somebody to resume them, or go on (default: manual)"
-    ),
-    root,
-    chroot,
-    trust: Flags.trust,
-    showToken: Flags.toggle("show-token", "print the server's token also when stdout is not a terminal"),
-    logFormat: Flags.choice("log-format", logFormats, "the format of the log on stderr (default: text)"),
-    logLevel: Flags.choice(
-      "log-level",
-      logLevels,
-      "the lowest level that is logged (default: info; at a terminal: warning)"
-    ),
-    json: Flags.json
-  },
+  given,
   examples: [
     ["daybook serve --agent build", "serves the agent build, on a socket below the default root"],
     [
@@ -469,15 +446,13 @@ export const serve = verb({
         })
       }
       const web = yield* httpOf(given)
-      if (given.agent.length + given.model.length === 0 && web === undefined) {
+      if (isAlone(given) && web === undefined) {
         return yield* new UsageError({
           message: "nothing to serve: give --agent NAME, --model PROVIDER/MODEL or --http HOST:PORT, or several of them"
         })
       }
       yield* run({
         ...given,
-        agents: given.agent,
-        models: given.model,
         chroot: given.chroot === undefined ? undefined : yield* Folder.given(given.chroot, "--chroot"),
         http: web && { ...web, node: nodeName(given.node) },
         node: yield* nodeOf(given.node, given.workspace),

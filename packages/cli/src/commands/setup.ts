@@ -6,7 +6,7 @@ import { appendFile, readFile } from "node:fs/promises"
 import { homedir } from "node:os"
 import { basename, join } from "node:path"
 import { Effect, Either, Redacted } from "effect"
-import { Listing, type Models, Servers } from "@daybook/models"
+import { Listing, type Models, OfflineModel, Servers } from "@daybook/models"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import { readText } from "../arguments/PromptWords.ts"
@@ -14,7 +14,7 @@ import { verb } from "../arguments/Verb.ts"
 import * as Keychain from "../config/Keychain.ts"
 import * as KeyFile from "../config/KeyFile.ts"
 import * as Keys from "../host/Keys.ts"
-import { readModel, trusting, withModels } from "../host/Runtime.ts"
+import { chosenModel, readModel, trusting, withModels } from "../host/Runtime.ts"
 import { columns, oneLine } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
 import { FileProblem, UsageError } from "../support/Errors.ts"
@@ -47,7 +47,9 @@ const isYes = (typed: string | undefined): boolean => /^y(?:es)?$/i.test(typed?.
 const choiceOf = (typed: string): Either.Either<Choice, string> => {
   const server = Servers.servers[/^\d+$/.test(typed) ? Number(typed) - 1 : -1] ?? Servers.serverOf(typed.toLowerCase())
   if (server !== undefined) return Either.right({ type: "known", server })
-  if (/^https?:\/\//.test(typed) && URL.canParse(typed)) return Either.right({ type: "own", baseUrl: typed })
+  // A browser shows `localhost:11434`; without a scheme only a host with a port is surely an address.
+  const address = /^[\w.-]+:\d+(?:\/|$)/.test(typed) ? `http://${typed}` : typed
+  if (/^https?:\/\//.test(address) && URL.canParse(address)) return Either.right({ type: "own", baseUrl: address })
   const names = Servers.servers.map(({ provider }) => provider)
   const hint = didYouMean(typed, names) || `; for a server of your own, give its address, such as ${exampleAddress}`
   return Either.left(`there is no model server "${oneLine(typed, 40)}"${hint}`)
@@ -207,6 +209,15 @@ const askCompletion = Effect.fnUntraced(function* () {
   yield* say("new shells have it\n")
 })
 
+/** That a model answers now, or what is left to do. */
+const outcome = Effect.match(withModels(chosenModel(undefined)), {
+  onFailure: ({ message }) => oneLine(message, 600),
+  onSuccess: ({ info }) =>
+    OfflineModel.isOffline(info.ref)
+      ? "No model server was set up: the offline model answers, a fixed program. daybook setup asks again."
+      : "Ready: daybook opens a screen here; daybook doctor checks everything."
+})
+
 const guided = Effect.gen(function* () {
   yield* say("Each step can be skipped with Enter; Ctrl-C ends the setup and keeps what was answered.\n")
   const { choice, key } = (yield* askAccess()) ?? {}
@@ -218,7 +229,7 @@ const guided = Effect.gen(function* () {
   }
   yield* trusting(yield* Folder.current)
   yield* askCompletion()
-  yield* say("\nReady: daybook opens a screen here; daybook doctor checks everything.\n")
+  yield* say(`\n${yield* outcome}\n`)
 })
 
 // ---- without a terminal

@@ -32,6 +32,7 @@ import { NamingMode } from "@daybook/core/session/SessionOptions"
 import { readText } from "@daybook/core/support/TextFile"
 import { isName, nameRule as addressRule } from "@daybook/log/domain/Address"
 import { HttpServer, isStdio, type McpServer, StdioServer } from "@daybook/mcp/McpServer"
+import { present } from "@daybook/log/support/Optional"
 import { ageOf, ageRule, sizeOf, sizeRule } from "../support/Amounts.ts"
 import {
   amountOf,
@@ -39,7 +40,6 @@ import {
   durationOrNever,
   isMap,
   keysOf,
-  present,
   priceOf,
   providerIssues,
   providerOf,

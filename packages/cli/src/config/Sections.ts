@@ -26,6 +26,7 @@ import { knownAs, knownNames } from "@daybook/models/Servers"
 import type { OperatorPolicy } from "@daybook/shell/policy/Policy"
 import type { TransportSettings } from "@daybook/shell/transport/TransportSettings"
 import type { SearchProvider } from "@daybook/tools/BuiltinTools"
+import { present } from "@daybook/log/support/Optional"
 import { durationOf, durationRule, sizeOf, sizeRule } from "../support/Amounts.ts"
 
 export const isMap = (value: unknown): value is { readonly [key: string]: unknown } => Predicate.isRecord(value)
@@ -64,12 +65,6 @@ export const durationOrNever = (text: string): number | undefined => (text === "
 
 /** A duration with its unit, or `never`. */
 export const amountOrNever = amountOf(durationOrNever, `never, or ${durationRule}`)
-
-export const present = <A extends object>(fields: A): { [K in keyof A]?: Exclude<A[K], undefined> } =>
-  // The remaining fields keep their types, which `fromEntries` loses.
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [K in keyof A]?: Exclude<A[K], undefined>
-  }
 
 /** Paths are absolute; absent settings have the defaults of `ShellSettings`. */
 export interface ShellSection {

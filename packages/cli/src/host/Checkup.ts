@@ -2,6 +2,7 @@
  * Checks for `daybook doctor`: the database, whether a process keeps the session files current, whether each configured
  * provider answers, and what a prompt in the folder would be made of. Spec: CL-19, CL-93.
  */
+import { existsSync } from "node:fs"
 import { homedir } from "node:os"
 import { dirname, join } from "node:path"
 import { type ConfigError, Effect, HashMap, Layer, Logger, LogLevel, Option, Stream, Struct } from "effect"
@@ -192,18 +193,17 @@ export const rebuild = (place: Place, which: SessionID | "all") =>
 const mostCounted = 10_000
 
 /** How many of the events that are left after this position the files do not contain. */
-const behind = (position: number) =>
-  Effect.gen(function* () {
-    const log = yield* EventLog
-    let [after, count] = [position, 0]
-    while (count < mostCounted) {
-      const page = yield* log.readFeed({ after, gaps: true })
-      count += page.events.length
-      if (!page.hasMore) return `${count} ${count === 1 ? "event" : "events"}`
-      after = page.position
-    }
-    return `more than ${mostCounted} events`
-  })
+const behind = Effect.fnUntraced(function* (position: number) {
+  const log = yield* EventLog
+  let [after, count] = [position, 0]
+  while (count < mostCounted) {
+    const page = yield* log.readFeed({ after, gaps: true })
+    count += page.events.length
+    if (!page.hasMore) return many(count, "event")
+    after = page.position
+  }
+  return `more than ${mostCounted} events`
+})
 
 const about = "files"
 
@@ -272,16 +272,23 @@ const reach = (name: string, address: string, headers: Record<string, string>): 
 /** Checks each configured provider, and the default model. */
 export const models: Effect.Effect<ReadonlyArray<Check>, ConfigError.ConfigError | UsageError> = Effect.gen(
   function* () {
-    const { default: standard, defaultHint, providers } = yield* ModelList.modelOptions
+    const { default: standard, providers } = yield* ModelList.modelOptions
     const first: Check =
       standard === undefined
         ? {
             about: "model",
             verdict: "warning",
             says: "no model is selected",
-            fix: defaultHint ?? "name one with --model"
+            fix: "daybook setup keeps one"
           }
-        : { about: "model", verdict: "ok", says: `${standard.providerID}/${standard.id}` }
+        : OfflineModel.isOffline(standard)
+          ? {
+              about: "model",
+              verdict: "warning",
+              says: "only the offline model answers, a fixed program",
+              fix: "daybook setup keeps a key"
+            }
+          : { about: "model", verdict: "ok", says: `${standard.providerID}/${standard.id}` }
     const reached = yield* Effect.forEach(
       Object.entries(providers),
       ([name, provider]) => {
@@ -326,7 +333,11 @@ export const configuration = Effect.gen(function* () {
       settings,
       checks: [
         exposed === undefined
-          ? ({ about, verdict: "ok", says: file } satisfies Check)
+          ? ({
+              about,
+              verdict: "ok",
+              says: existsSync(file) ? file : `there is no ${file}; it is optional`
+            } satisfies Check)
           : ({ about, verdict: "warning", says: exposed } satisfies Check)
       ]
     })

@@ -6,6 +6,7 @@ import { Effect, Either, Layer, Option } from "effect"
 import type { OfferedModel } from "@daybook/api/group/ServerApi"
 import { ModelResolver } from "@daybook/core/model/ModelResolver"
 import { Catalog, Listing, Models, OfflineModel, Servers } from "@daybook/models"
+import { present } from "@daybook/log/support/Optional"
 import * as Configuration from "../config/Configuration.ts"
 import * as Keychain from "../config/Keychain.ts"
 import * as KeyFile from "../config/KeyFile.ts"
@@ -99,9 +100,7 @@ const factsOf = (id: string, facts: Models.ModelSettings, source: Facts["source"
     name,
     ...(contextTokens > 0 ? { contextTokens } : {}),
     ...(outputTokens > 0 ? { outputTokens } : {}),
-    ...(price === undefined ? {} : { price }),
-    ...(media === undefined ? {} : { media }),
-    ...(thinks === undefined ? {} : { thinks }),
+    ...present({ price, media, thinks }),
     ...(variants.length === 0 ? {} : { variants }),
     source
   }
@@ -202,6 +201,13 @@ export const matches =
     const text = `${model} ${name}`.toLowerCase()
     return words.every((word) => text.includes(word.toLowerCase()))
   }
+
+/** The model that a name without its provider means, or the first one of the provider, as the end of a sentence. */
+export const meant = (typed: string) =>
+  Effect.map(list(false), ({ models }) => {
+    const found = models.find(({ model }) => model.endsWith(`/${typed}`) || model.startsWith(`${typed}/`))
+    return found === undefined ? undefined : `; did you mean ${found.model}?`
+  })
 
 /** Names the first few models of a server when no model was chosen; empty if none are listed. */
 export const suggestion = Effect.map(list(false), ({ models, silent }) => {

@@ -328,6 +328,11 @@ const refusal = (calls: ReadonlyArray<string>) => {
   })
 }
 
+const isRunInterrupted = (exit: Exit.Exit<void, unknown> | undefined): boolean =>
+  exit !== undefined &&
+  Exit.isFailure(exit) &&
+  Option.exists(Cause.failureOption(exit.cause), Predicate.isTagged("RunInterrupted"))
+
 const conclude = (
   sessionID: SessionID,
   promptID: MessageID | undefined,
@@ -337,7 +342,9 @@ const conclude = (
   const interrupted = new Interrupted({
     message: `stopped; what was written is kept. Go on: daybook continue, or daybook resume ${sessionID}`
   })
-  if (stopped?.signal === true) return Exit.isFailure(stopped.exit) ? stopped.exit : Effect.fail(interrupted)
+  if (stopped?.signal === true && Exit.isFailure(stopped.exit)) return stopped.exit
+  // A resumed run may end before its interruption is told.
+  if (stopped?.signal === true || isRunInterrupted(stopped?.exit)) return Effect.fail(interrupted)
   if (stopped !== undefined && Exit.isFailure(stopped.exit) && !Cause.isInterruptedOnly(stopped.exit.cause)) {
     return stopped.exit
   }
@@ -375,12 +382,11 @@ export const resumed = <E>(sessionID: SessionID, resume: Effect.Effect<void, E>)
  * Starts a prompt: its events begin with its admission or, for a repeated prompt, with its promotion. It is done when nothing
  * runs or waits to run in this process; a wake waits for another process that owns the session, so that work is included.
  */
-export const admitted = (prompt: PromptOptions & { readonly id: MessageID }) =>
-  Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const input = yield* sessions.prompt(prompt)
-    return {
-      after: (input.promotedSeq ?? input.admittedSeq) - 1,
-      done: Effect.asVoid(sessions.wait(prompt.sessionID))
-    } satisfies StartedWork<unknown>
-  })
+export const admitted = Effect.fnUntraced(function* (prompt: PromptOptions & { readonly id: MessageID }) {
+  const sessions = yield* Sessions
+  const input = yield* sessions.prompt(prompt)
+  return {
+    after: (input.promotedSeq ?? input.admittedSeq) - 1,
+    done: Effect.asVoid(sessions.wait(prompt.sessionID))
+  } satisfies StartedWork<unknown>
+})

@@ -164,10 +164,18 @@ export const configuration: Effect.Effect<Configured, UsageError> = Effect.flatM
 export const withModels = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(host, ({ models }) => Effect.provide(effect, models))
 
-/** Parses `provider/model`. */
+/** Parses `provider/model`; the refusal names the model that was meant, of the providers on this machine. */
 export const parsedModel = Effect.fn("Runtime.parsedModel")(function* (text: string) {
   const { parseModel } = yield* host
-  return yield* Effect.mapError(parseModel(text), ({ message }) => new UsageError({ message }))
+  const remote = yield* Remote
+  return yield* Effect.catchAll(parseModel(text), ({ input, message, reason }) =>
+    Effect.gen(function* () {
+      const { meant } = yield* Effect.promise(() => import("./ModelList.ts"))
+      const near = remote === undefined ? yield* Effect.orElseSucceed(meant(input), () => undefined) : undefined
+      const refusal = near === undefined ? message : `"${input}" does not name a model: ${reason}${near}`
+      return yield* new UsageError({ message: refusal })
+    })
+  )
 })
 
 /** Parses `provider/model` and checks that the model exists; a server checks that itself. */
@@ -178,12 +186,11 @@ export const readModel = Effect.fn("Runtime.readModel")(function* (text: string)
 })
 
 /** Adds the models of the server to the error that no model is selected. */
-const listed = (error: ModelNotSelected) =>
-  Effect.gen(function* () {
-    const { suggestion } = yield* Effect.promise(() => import("./ModelList.ts"))
-    const offer = yield* suggestion
-    return yield* new ModelNotSelected({ hint: `${error.hint ?? "name one with --model"}${offer}` })
-  })
+const listed = Effect.fnUntraced(function* () {
+  const { suggestion } = yield* Effect.promise(() => import("./ModelList.ts"))
+  const offer = yield* suggestion
+  return yield* new ModelNotSelected({ hint: `name one with --model, or keep one with daybook setup${offer}` })
+})
 
 /** The chosen or default model; the error for a missing choice lists models. */
 export const chosenModel = (ref: ModelRef | undefined) =>

@@ -6,6 +6,7 @@ import { checkpointSettings } from "@daybook/shell/ShellOptions"
 import type { CreateRequest } from "@daybook/shell/host/HostProtocol"
 import { decode } from "@daybook/shell/mcp/Arguments"
 import { ShellLists } from "@daybook/shell/policy/Policy"
+import { present } from "@daybook/log/support/Optional"
 import * as Folder from "../arguments/Folder.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
@@ -96,9 +97,6 @@ interface CreateFlags {
 }
 
 const refuse = (message: string) => new UsageError({ message })
-
-const present = (fields: Readonly<Record<string, unknown>>) =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 
 /** Options of one transport that are given with another one. */
 const strays = (given: CreateFlags): ReadonlyArray<string> => {

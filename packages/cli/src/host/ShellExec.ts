@@ -10,6 +10,7 @@ import { type HostClient, HostLost } from "@daybook/shell/host/HostClient"
 import type { Printed } from "@daybook/shell/host/HostProtocol"
 import { decode } from "@daybook/shell/mcp/Arguments"
 import { columns, dateTime, jsonLine, oneLine } from "../render/Plain.ts"
+import { many } from "../support/Amounts.ts"
 import { CommandEnded, type OutputClosed, type OutputFailed, UsageError } from "../support/Errors.ts"
 import * as Signal from "../support/Signal.ts"
 import { Output } from "../terminal/Output.ts"
@@ -25,7 +26,7 @@ export const shellTable = (shells: ReadonlyArray<ListedShell>): string =>
       id,
       transport,
       oneLine(cwd, 80),
-      busy === 0 ? `idle ${seconds(idle)}` : `busy: ${busy} ${busy === 1 ? "command" : "commands"}`
+      busy === 0 ? `idle ${seconds(idle)}` : `busy: ${many(busy, "command")}`
     ])
   )
 
@@ -66,18 +67,16 @@ export const checkpointTable = (checkpoints: ReadonlyArray<Checkpoint>): string 
     ])
   )
 
-const files = (count: number): string => `${count} ${count === 1 ? "file" : "files"}`
-
 export const restoredText = (restored: Restored): string => {
   const { added, changed, deleted, files_changed: count } = restored
   const named = added.length + changed.length + deleted.length
   const list = (mark: string, paths: ReadonlyArray<string>) => paths.map((path) => `${mark} ${oneLine(path, 400)}\n`)
   return [
-    `restored ${restored.restored_to.slice(0, 12)}: ${files(count)} changed\n`,
+    `restored ${restored.restored_to.slice(0, 12)}: ${many(count, "file")} changed\n`,
     ...list("+", added),
     ...list("~", changed),
     ...list("-", deleted),
-    ...(named < count ? [`and ${files(count - named)} more\n`] : []),
+    ...(named < count ? [`and ${many(count - named, "file")} more\n`] : []),
     `the state before is checkpoint ${restored.safety_checkpoint.slice(0, 12)}\n`
   ].join("")
 }

@@ -54,10 +54,9 @@ const reserve = (folder: string) =>
   })
 
 /** `root` holds session files and sockets. */
-export const ownFiles = (root: string, { mode }: Pick<SandboxSettings, "mode"> = {}) =>
-  Effect.gen(function* () {
-    const { file } = yield* Configuration.places
-    const { folder } = yield* place
-    if (mode === "on") yield* reserve(folder)
-    return [file, root, dataFolder(process.env, homedir()), folder]
-  })
+export const ownFiles = Effect.fnUntraced(function* (root: string, { mode }: Pick<SandboxSettings, "mode"> = {}) {
+  const { file } = yield* Configuration.places
+  const { folder } = yield* place
+  if (mode === "on") yield* reserve(folder)
+  return [file, root, dataFolder(process.env, homedir()), folder]
+})

@@ -92,6 +92,13 @@ const advices = new Map([
   ["io", "check the disk, then try again"]
 ])
 
+/** Advice by the tag of an error. */
+const hints = new Map([
+  ["ProviderNotFound", "; daybook models lists what can be chosen with --model"],
+  ["Unauthorized", "; daybook token makes one, as the user that runs the server"],
+  ["UnexpectedAnswer", "; is its address the one that daybook serve prints?"]
+])
+
 export const failureOf = (error: unknown): Failure => {
   if (Predicate.isTagged(error, "OutputClosed")) return { code: exitCode.ok, sentence: undefined }
   const tag = Predicate.hasProperty(error, "_tag") && typeof error._tag === "string" ? error._tag : undefined
@@ -116,6 +123,8 @@ export const failureOf = (error: unknown): Failure => {
     const advice = ownCode === exitCode.budgetSpent ? budgetAdvice : providerAdvice(words(error))
     return { code: ownCode, sentence: `${words(error)}${advice}` }
   }
+  const hint = tag === undefined ? undefined : hints.get(tag)
+  if (code !== undefined && hint !== undefined) return { code, sentence: `${words(error)}${hint}` }
   if (isMissing(error)) return { code: exitCode.notFound, sentence: `${words(error)} yet; daybook prompt creates it` }
   const reason = Predicate.hasProperty(error, "reason") ? error.reason : undefined
   const advice = tag === "LogUnavailable" && typeof reason === "string" ? advices.get(reason) : undefined

@@ -132,32 +132,31 @@ const pause = "1 second"
  * Asks a server for the permissions that its session waits for, once a second while calls run: the server keeps open permissions in
  * memory, and no event reports one (SC-526).
  */
-export const watchServer = ({ asks, send, server, working }: ServerOptions) =>
-  Effect.gen(function* () {
-    const { decide, permissions } = yield* Effect.promise(() => import("../host/RemoteHost.ts"))
-    const sessions = yield* Sessions
-    /** A task of the session asks as a session of its own. */
-    const isOurs = (sessionID: SessionID) => (open: { readonly sessionID: SessionID }) =>
-      open.sessionID === sessionID
-        ? Effect.succeed(true)
-        : Effect.map(sessions.get(open.sessionID), ({ parentID }) => parentID === sessionID)
-    const look = Effect.suspend(() => {
-      const sessionID = working()
-      if (sessionID === undefined) return Effect.sync(() => asks.served([]))
-      return Effect.map(Effect.flatMap(permissions(server), Effect.filter(isOurs(sessionID))), (all) =>
-        asks.served(
-          all.map((open) => ({
-            ask: open.ask,
-            request: open,
-            answer: (answer) => {
-              const decision = decisionOf(answer)
-              if (decision !== undefined) send(decide(server, open, decision))
-            }
-          }))
-        )
+export const watchServer = Effect.fnUntraced(function* ({ asks, send, server, working }: ServerOptions) {
+  const { decide, permissions } = yield* Effect.promise(() => import("../host/RemoteHost.ts"))
+  const sessions = yield* Sessions
+  /** A task of the session asks as a session of its own. */
+  const isOurs = (sessionID: SessionID) => (open: { readonly sessionID: SessionID }) =>
+    open.sessionID === sessionID
+      ? Effect.succeed(true)
+      : Effect.map(sessions.get(open.sessionID), ({ parentID }) => parentID === sessionID)
+  const look = Effect.suspend(() => {
+    const sessionID = working()
+    if (sessionID === undefined) return Effect.sync(() => asks.served([]))
+    return Effect.map(Effect.flatMap(permissions(server), Effect.filter(isOurs(sessionID))), (all) =>
+      asks.served(
+        all.map((open) => ({
+          ask: open.ask,
+          request: open,
+          answer: (answer) => {
+            const decision = decisionOf(answer)
+            if (decision !== undefined) send(decide(server, open, decision))
+          }
+        }))
       )
-    })
-    // The stream of events reports a lost connection.
-    const quietly = Effect.catchAllCause(look, (cause) => Effect.logDebug(Cause.pretty(cause)))
-    yield* Effect.forever(Effect.zipRight(quietly, Effect.sleep(pause)))
+    )
   })
+  // The stream of events reports a lost connection.
+  const quietly = Effect.catchAllCause(look, (cause) => Effect.logDebug(Cause.pretty(cause)))
+  yield* Effect.forever(Effect.zipRight(quietly, Effect.sleep(pause)))
+})

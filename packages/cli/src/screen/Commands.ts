@@ -106,82 +106,78 @@ const choiceOf = (session: Session): Choice => ({
   about: `${ago(session.updatedAt, Date.now())}  ${session.location.directory}`
 })
 
-const sessionsCommand = (desk: Desk, rest: string) =>
-  Effect.gen(function* () {
-    const all = yield* listed(desk.directory)
-    const words = rest.trim()
-    const exact = all.filter(({ id, title }) => words !== "" && (id === words || title === words))
-    const found = exact.length > 0 ? exact : all.filter(({ id }) => words !== "" && id.startsWith(words))
-    const [only] = found
-    if (only !== undefined && found.length === 1) return yield* desk.show(only)
-    const chosen = yield* desk.choose({
-      title: "sessions",
-      choices: (found.length > 0 ? found : all).map(choiceOf),
-      preview: ({ value }) =>
-        Effect.flatMap(Effect.fromNullable(all.find(({ id }) => id === value)), ({ id }) => preview(id))
-    })
-    const session = all.find(({ id }) => id === chosen?.value)
-    if (session !== undefined) yield* desk.show(session)
+const sessionsCommand = Effect.fnUntraced(function* (desk: Desk, rest: string) {
+  const all = yield* listed(desk.directory)
+  const words = rest.trim()
+  const exact = all.filter(({ id, title }) => words !== "" && (id === words || title === words))
+  const found = exact.length > 0 ? exact : all.filter(({ id }) => words !== "" && id.startsWith(words))
+  const [only] = found
+  if (only !== undefined && found.length === 1) return yield* desk.show(only)
+  const chosen = yield* desk.choose({
+    title: "sessions",
+    choices: (found.length > 0 ? found : all).map(choiceOf),
+    preview: ({ value }) =>
+      Effect.flatMap(Effect.fromNullable(all.find(({ id }) => id === value)), ({ id }) => preview(id))
   })
+  const session = all.find(({ id }) => id === chosen?.value)
+  if (session !== undefined) yield* desk.show(session)
+})
 
 /** The whole text of the event that a search found. */
-const textAt = (sessionID: SessionID, seq: number) =>
-  Effect.gen(function* () {
-    const { events } = yield* (yield* EventLog).read({ sessionID, after: seq - 1, limit: 1 })
-    const [event] = events
-    if (event === undefined) return ""
-    const { data } = event
-    if ("prompt" in data) return data.prompt.text
-    if ("text" in data) return data.text
-    if (!("content" in data)) return ""
-    return data.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
-  })
+const textAt = Effect.fnUntraced(function* (sessionID: SessionID, seq: number) {
+  const { events } = yield* (yield* EventLog).read({ sessionID, after: seq - 1, limit: 1 })
+  const [event] = events
+  if (event === undefined) return ""
+  const { data } = event
+  if ("prompt" in data) return data.prompt.text
+  if ("text" in data) return data.text
+  if (!("content" in data)) return ""
+  return data.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
+})
 
 /** Lists the hits of all sessions. Shows the session of the chosen hit, and its whole text. */
-const searchCommand = (desk: Desk, rest: string) =>
-  Effect.gen(function* () {
-    const query = rest.trim()
-    if (query === "") return yield* new UsageError({ message: "say what to search: /search WORDS" })
-    const { hits } = yield* Effect.promise(() => import("../commands/search.ts"))
-    const found = yield* hits(query, desk.directory)
-    if (found.length === 0) return desk.note(`nothing found for ${oneLine(query)}`)
-    const choices = found.map(({ hit, session: { title } }, at) => ({
-      value: String(at),
-      lead: `${oneLine(hit.tool ?? hit.role, 9).padEnd(9)} ${ago(hit.created, Date.now()).padEnd(14)} `,
-      label: hit.snippet,
-      about: title ?? ""
-    }))
-    const textOf = ({ value }: Choice) =>
-      Effect.flatMap(Effect.fromNullable(found[Number(value)]), ({ hit, session }) =>
-        Effect.map(textAt(session.sessionID, hit.seq), (text) => ({
-          hit,
-          session,
-          text: text === "" ? hit.snippet : text
-        }))
-      )
-    const choice = yield* desk.choose({
-      title: "found",
-      choices,
-      preview: (choice) => Effect.map(textOf(choice), ({ text }) => text.split("\n").slice(0, 40))
-    })
-    if (choice === undefined) return
-    const { hit, session, text } = yield* textOf(choice)
-    const who = oneLine(hit.tool ?? hit.role, 40)
-    const head = `found (${who}, ${ago(hit.created, Date.now())}):`
-    yield* desk.show(yield* (yield* Sessions).get(session.sessionID), `${head}\n${visible(text)}\n`)
+const searchCommand = Effect.fnUntraced(function* (desk: Desk, rest: string) {
+  const query = rest.trim()
+  if (query === "") return yield* new UsageError({ message: "say what to search: /search WORDS" })
+  const { hits } = yield* Effect.promise(() => import("../commands/search.ts"))
+  const found = yield* hits(query, desk.directory)
+  if (found.length === 0) return desk.note(`nothing found for ${oneLine(query)}`)
+  const choices = found.map(({ hit, session: { title } }, at) => ({
+    value: String(at),
+    lead: `${oneLine(hit.tool ?? hit.role, 9).padEnd(9)} ${ago(hit.created, Date.now()).padEnd(14)} `,
+    label: hit.snippet,
+    about: title ?? ""
+  }))
+  const textOf = ({ value }: Choice) =>
+    Effect.flatMap(Effect.fromNullable(found[Number(value)]), ({ hit, session }) =>
+      Effect.map(textAt(session.sessionID, hit.seq), (text) => ({
+        hit,
+        session,
+        text: text === "" ? hit.snippet : text
+      }))
+    )
+  const choice = yield* desk.choose({
+    title: "found",
+    choices,
+    preview: (choice) => Effect.map(textOf(choice), ({ text }) => text.split("\n").slice(0, 40))
   })
+  if (choice === undefined) return
+  const { hit, session, text } = yield* textOf(choice)
+  const who = oneLine(hit.tool ?? hit.role, 40)
+  const head = `found (${who}, ${ago(hit.created, Date.now())}):`
+  yield* desk.show(yield* (yield* Sessions).get(session.sessionID), `${head}\n${visible(text)}\n`)
+})
 
-const modelCommand = (desk: Desk, rest: string) =>
-  Effect.gen(function* () {
-    const words = rest.trim()
-    const chosen = words === "" ? yield* chooseModel(desk) : words
-    if (chosen === undefined) return
-    const model = yield* readModel(chosen)
-    const session = desk.session()
-    if (session !== undefined) return yield* (yield* Sessions).switchModel(session.id, model)
-    desk.prefer({ model })
-    desk.note(`the model is ${modelText(model)}`)
-  })
+const modelCommand = Effect.fnUntraced(function* (desk: Desk, rest: string) {
+  const words = rest.trim()
+  const chosen = words === "" ? yield* chooseModel(desk) : words
+  if (chosen === undefined) return
+  const model = yield* readModel(chosen)
+  const session = desk.session()
+  if (session !== undefined) return yield* (yield* Sessions).switchModel(session.id, model)
+  desk.prefer({ model })
+  desk.note(`the model is ${modelText(model)}`)
+})
 
 const models = Effect.gen(function* () {
   const { list } = yield* Effect.promise(() => import("../host/ModelList.ts"))
@@ -196,12 +192,11 @@ const chooseModel = Effect.fnUntraced(function* (desk: Desk) {
   return chosen?.value
 })
 
-const agentCommand = (desk: Desk, rest: string) =>
-  Effect.gen(function* () {
-    const words = rest.trim()
-    const chosen = words === "" ? yield* chooseAgent(desk) : words
-    if (chosen !== undefined) yield* switchAgent(desk, chosen)
-  })
+const agentCommand = Effect.fnUntraced(function* (desk: Desk, rest: string) {
+  const words = rest.trim()
+  const chosen = words === "" ? yield* chooseAgent(desk) : words
+  if (chosen !== undefined) yield* switchAgent(desk, chosen)
+})
 
 /** Changes the agent of this session, or of the next one. */
 export const switchAgent = Effect.fnUntraced(function* (desk: Desk, name: string) {
@@ -276,28 +271,26 @@ const treeCommand = (prompts: boolean) => (desk: Desk) =>
 /** Lists earlier prompts; history goes on before the chosen one. */
 export const goBack = treeCommand(true)
 
-const renameCommand = (desk: Desk, rest: string) =>
-  Effect.gen(function* () {
-    const { id } = yield* opened(desk)
-    const title = rest.trim()
-    if (title === "") return yield* new UsageError({ message: "say the title: /rename TITLE" })
-    yield* (yield* Sessions).rename(id, title)
-    desk.note(`the session is called "${oneLine(title)}"`)
-  })
+const renameCommand = Effect.fnUntraced(function* (desk: Desk, rest: string) {
+  const { id } = yield* opened(desk)
+  const title = rest.trim()
+  if (title === "") return yield* new UsageError({ message: "say the title: /rename TITLE" })
+  yield* (yield* Sessions).rename(id, title)
+  desk.note(`the session is called "${oneLine(title)}"`)
+})
 
 /** The state of each MCP server. Over a server there are none here. */
-const mcpCommand = (desk: Desk) =>
-  Effect.gen(function* () {
-    const mcp = yield* Effect.serviceOption(Mcp)
-    const all = Option.isNone(mcp) ? [] : yield* mcp.value.status
-    desk.print(
-      all.length === 0
-        ? "no MCP server is configured here\n"
-        : columns(
-            all.map(({ details, name, state, tools }) => [name, state, `${tools} tools`, oneLine(details ?? "", 200)])
-          )
-    )
-  })
+const mcpCommand = Effect.fnUntraced(function* (desk: Desk) {
+  const mcp = yield* Effect.serviceOption(Mcp)
+  const all = Option.isNone(mcp) ? [] : yield* mcp.value.status
+  desk.print(
+    all.length === 0
+      ? "no MCP server is configured here\n"
+      : columns(
+          all.map(({ details, name, state, tools }) => [name, state, `${tools} tools`, oneLine(details ?? "", 200)])
+        )
+  )
+})
 
 /** The keys of the screen. */
 export const keys = `  Enter            sends; while it works, the prompt joins the work

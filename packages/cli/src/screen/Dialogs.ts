@@ -9,7 +9,7 @@ import type { Asks, Pending } from "./Asks.ts"
 import type * as Commands from "./Commands.ts"
 import type { Size } from "./Draw.ts"
 import * as Input from "./Input.ts"
-import type { Talk } from "./Talk.ts"
+import type * as Talk from "./Talk.ts"
 import type { Theme } from "./Theme.ts"
 
 export interface Options {
@@ -144,7 +144,7 @@ interface OpenList {
 
 export type Choosing = ReturnType<typeof makeChoosing>
 
-export const makeChoosing = ({ act, changed }: { readonly act: Talk["act"]; readonly changed: () => void }) => {
+export const makeChoosing = (talk: Talk.Talk) => {
   let open: OpenList | undefined
 
   const loadPreview = (choosing: OpenList) => {
@@ -152,11 +152,10 @@ export const makeChoosing = ({ act, changed }: { readonly act: Talk["act"]; read
     if (choosing.load === undefined || choice === undefined || choice.value === choosing.previewOf) return
     choosing.previewOf = choice.value
     choosing.preview = []
-    act(
-      Effect.map(choosing.load(choice), (lines) => {
-        if (choosing.previewOf === choice.value) choosing.preview = lines
-      })
-    )
+    const loaded = Effect.map(choosing.load(choice), (lines) => {
+      if (choosing.previewOf === choice.value) choosing.preview = lines
+    })
+    talk.act(loaded)
   }
 
   return {
@@ -175,7 +174,7 @@ export const makeChoosing = ({ act, changed }: { readonly act: Talk["act"]; read
           }
         }
         loadPreview(open)
-        changed()
+        talk.options.changed()
       }),
     /** The list's lines; undefined if none is open. */
     lines: (at: Size, theme: Theme): ReadonlyArray<string> | undefined =>

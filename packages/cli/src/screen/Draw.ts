@@ -5,6 +5,7 @@ import type { Session } from "@daybook/log/domain/Message"
 import { callText, changes, elapsed, tail } from "../render/CallText.ts"
 import { liveLines, fit } from "../render/LiveLines.ts"
 import { oneLine, visible, rowsAtWords, width } from "../render/Plain.ts"
+import { many } from "../support/Amounts.ts"
 import * as Markdown from "./Markdown.ts"
 import type { Theme } from "./Theme.ts"
 import type { Block, EndedCall, OpenText, View, WaitingPrompt } from "./View.ts"
@@ -57,7 +58,7 @@ const promptLines = (text: string, files: number, columns: number, theme: Theme)
     "",
     ...rows.slice(0, promptRows).map((row) => `${theme.accent("▌")} ${row}`),
     ...(hidden > 0 ? [`${theme.accent("▌")} ${theme.style.dim(`… ${hidden} more lines`)}`] : []),
-    ...(files > 0 ? [`${theme.accent("▌")} ${theme.style.dim(`with ${files} ${files === 1 ? "file" : "files"}`)}`] : [])
+    ...(files > 0 ? [`${theme.accent("▌")} ${theme.style.dim(`with ${many(files, "file")}`)}`] : [])
   ]
 }
 

@@ -7,7 +7,7 @@ import * as Draft from "./Draft.ts"
 import * as HostCommand from "./HostCommand.ts"
 import * as Input from "./Input.ts"
 import * as Pictures from "./Pictures.ts"
-import type * as Talk from "./Talk.ts"
+import * as Talk from "./Talk.ts"
 import type * as View from "./View.ts"
 
 export interface Options {
@@ -43,27 +43,27 @@ const twice = 2_000
 const leaves = "Ctrl-C again leaves"
 
 /** Sends a text: a prompt, a command of the screen, or a command of the shell. */
-const makeSubmit = ({ desk, input, talk }: Options, drafts: Draft.Draft, chips: Set<string>) => {
-  const { act, note } = talk
-  return (text: string, delivery: View.WaitingPrompt["delivery"]) => {
-    drafts.keep("", undefined)
-    if (text.trim() === "") return talk.goOn()
-    input.editor.addToHistory(text)
-    if (text.startsWith("!")) {
-      const command = text.replace(/^!!?/, "").trim()
-      return command === "" ? undefined : talk.shell(command, text.startsWith("!!"))
-    }
-    const found = Commands.find(text.trim() === "?" ? "/help" : text)
-    if (found !== undefined) return void act(found.command.run(desk, found.rest))
-    if (!text.startsWith("/")) return void talk.prompt(text, delivery, chips)
-    return void act(
-      Effect.map(Commands.refusal(text, talk.directory()), (why) => {
-        if (why === undefined) return void talk.prompt(text, delivery, chips)
-        note(why, true)
-        if (input.editor.getText() === "") input.editor.setText(text)
-      })
-    )
+const submit = (
+  { desk, input: { editor }, talk }: Options,
+  chips: ReadonlySet<string>,
+  text: string,
+  delivery: View.WaitingPrompt["delivery"]
+) => {
+  if (text.trim() === "") return Talk.goOn(talk)
+  editor.addToHistory(text)
+  if (text.startsWith("!")) {
+    const command = text.replace(/^!!?/, "").trim()
+    return command === "" ? undefined : Talk.shell(talk, command, text.startsWith("!!"))
   }
+  const found = Commands.find(text.trim() === "?" ? "/help" : text)
+  if (found !== undefined) return void talk.act(found.command.run(desk, found.rest))
+  if (!text.startsWith("/")) return void Talk.prompt(talk, text, delivery, chips)
+  const sent = Effect.map(Commands.refusal(text, Talk.directory(talk)), (why) => {
+    if (why === undefined) return void Talk.prompt(talk, text, delivery, chips)
+    talk.note(why, true)
+    if (editor.getText() === "") editor.setText(text)
+  })
+  return void talk.act(sent)
 }
 
 /** Completes commands, their words, and paths. */
@@ -74,7 +74,7 @@ const complete = Effect.fnUntraced(function* ({ desk, input, talk }: Options) {
     about: words === undefined ? about : `${words}  ${about}`,
     ...(values === undefined ? {} : { values: () => answer(Effect.orElseSucceed(values(desk), () => [])) })
   }))
-  input.editor.setAutocompleteProvider(Input.completion(talk.directory, completed))
+  input.editor.setAutocompleteProvider(Input.completion(() => Talk.directory(talk), completed))
 })
 
 /** The keys that end something: Ctrl-C clears the text, then leaves; Esc stops what runs, then goes back. */
@@ -87,16 +87,12 @@ const makeEnding = ({ desk, hint, input, talk }: Options) => {
       if (now - interruptedAt < twice) return void talk.act(desk.leave)
       interruptedAt = now
       hint.set(leaves)
-      talk.act(
-        Effect.delay(
-          Effect.sync(() => (hint.get() === leaves ? hint.set("") : undefined)),
-          twice
-        )
-      )
+      const forget = Effect.sync(() => (hint.get() === leaves ? hint.set("") : undefined))
+      talk.act(Effect.delay(forget, twice))
     },
     /** Stops what runs; twice, with nothing running and no text, it goes back to an earlier prompt. */
     escape: () => {
-      const isIdle = !talk.stop(Date.now())
+      const isIdle = !Talk.stop(talk, Date.now())
       if (!isIdle || input.editor.getText() !== "" || talk.state.session === undefined) return
       const now = Date.now()
       if (now - escapedAt < twice) void talk.act(Commands.goBack(desk))
@@ -106,18 +102,17 @@ const makeEnding = ({ desk, hint, input, talk }: Options) => {
 }
 
 const takeBack = ({ input, talk }: Options) =>
-  talk.takeBack((text) => {
+  Talk.takeBack(talk, (text) => {
     const typed = input.editor.getExpandedText()
     input.editor.setText(typed === "" ? text : `${text}\n${typed}`)
   })
 
-const recall = ({ desk, input, recalled }: Options) =>
-  Effect.gen(function* () {
-    const all = yield* recalled
-    const choices = all.map((text, at) => ({ value: String(at), label: text }))
-    const choice = yield* desk.choose({ title: "earlier prompts", choices })
-    if (choice !== undefined) input.editor.setText(all[Number(choice.value)] ?? "")
-  })
+const recall = Effect.fnUntraced(function* ({ desk, input, recalled }: Options) {
+  const all = yield* recalled
+  const choices = all.map((text, at) => ({ value: String(at), label: text }))
+  const choice = yield* desk.choose({ title: "earlier prompts", choices })
+  if (choice !== undefined) input.editor.setText(all[Number(choice.value)] ?? "")
+})
 
 const editOutside = ({ input, outside, talk }: Options) => {
   const edited = HostCommand.edit(input.editor.getExpandedText(), outside)
@@ -125,9 +120,10 @@ const editOutside = ({ input, outside, talk }: Options) => {
   input.editor.setText(edited.right)
 }
 
-const toggleAgent = ({ desk, talk: { act, state } }: Options) => {
-  const now = state.view.agent ?? state.session?.agent ?? state.preferred.agent
-  act(Commands.switchAgent(desk, now === "plan" ? "build" : "plan"))
+const toggleAgent = ({ desk, talk }: Options) => {
+  const { preferred, session, view } = talk.state
+  const now = view.agent ?? session?.agent ?? preferred.agent
+  talk.act(Commands.switchAgent(desk, now === "plan" ? "build" : "plan"))
 }
 
 export const make = (options: Options): Effect.Effect<Editing, never, Scope.Scope | Talk.Services> =>
@@ -143,10 +139,12 @@ export const make = (options: Options): Effect.Effect<Editing, never, Scope.Scop
     yield* complete(options)
 
     const keepDraft = () => drafts.keep(editor.getExpandedText(), talk.state.session?.id)
-    const submit = makeSubmit(options, drafts, chips)
     const ending = makeEnding(options)
     let delivery: View.WaitingPrompt["delivery"] = "steer"
-    editor.onSubmit = (text) => submit(text, delivery)
+    editor.onSubmit = (text) => {
+      drafts.keep("", undefined)
+      submit(options, chips, text, delivery)
+    }
 
     const queue = () => {
       delivery = "queue"

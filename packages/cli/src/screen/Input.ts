@@ -134,8 +134,11 @@ export interface Input {
 const pasteBegins = "\u001b[200~"
 const pasteEnds = "\u001b[201~"
 
-/** A paste as the editor takes it; a long one becomes a chip. */
-export const pasted = (text: string): string => `${pasteBegins}${text.replaceAll(pasteEnds, "")}${pasteEnds}`
+/** A paste as the editor takes it; a long one becomes a chip. The last line's end is typed after it: a chip counts lines. */
+export const pasted = (text: string): string => {
+  const lines = text.replaceAll(pasteEnds, "").replace(/\r?\n$|\r$/, "")
+  return `${pasteBegins}${lines}${pasteEnds}${/[\r\n]$/.test(text) ? "\n" : ""}`
+}
 
 /** An editor; `changed` is called when it must be drawn again. */
 export const make = (options: {

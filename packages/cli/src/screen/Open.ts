@@ -85,33 +85,32 @@ export const open = (wanted: OpenRequest) =>
     inMode({ ...wanted, allow })(opened(wanted).pipe(told(wanted.trust)))
   )
 
-const opened = (wanted: OpenRequest) =>
-  Effect.gen(function* () {
-    if (!wanted.plain && !canOpen()) return yield* noTerminal()
-    const directory = yield* Folder.current
-    const left = wanted.plain || wanted.session !== undefined ? Draft.none : Draft.recover(directory)
-    const { offered, session } = yield* sessionsOf(wanted, directory, left.sessionID)
-    const words = yield* Words
-    const model = wanted.model === undefined ? undefined : yield* parsedModel(wanted.model)
-    yield* trusting(session?.location.directory ?? directory)
-    // Ctrl-D instead of an answer ended stdin: there are no more keys.
-    if (!wanted.plain && process.stdin.readableEnded) return
-    const remote = yield* Remote
-    const settings = yield* Effect.option(configuration)
-    const options = {
-      notifies: !Option.exists(settings, ({ notifications }) => notifications === "off"),
-      directory: remote === undefined ? (session?.location.directory ?? directory) : directory,
-      session,
-      offered,
-      preferred: {
-        ...(model === undefined ? {} : { model }),
-        ...(wanted.agent === undefined ? {} : { agent: wanted.agent })
-      },
-      projects: yield* modelOfProject(directory),
-      recalled: Effect.provideService(recalled, Remote, remote).pipe(Effect.catchAll(() => Effect.succeed([]))),
-      verb: words
-    }
-    if (wanted.plain) return yield* withNewSessions(Plain.run(options))
-    const asks = Asks.make()
-    yield* withAsker(asks.layer)(Screen.run({ ...options, left, asks }))
-  })
+const opened = Effect.fnUntraced(function* (wanted: OpenRequest) {
+  if (!wanted.plain && !canOpen()) return yield* noTerminal()
+  const directory = yield* Folder.current
+  const left = wanted.plain || wanted.session !== undefined ? Draft.none : Draft.recover(directory)
+  const { offered, session } = yield* sessionsOf(wanted, directory, left.sessionID)
+  const words = yield* Words
+  const model = wanted.model === undefined ? undefined : yield* parsedModel(wanted.model)
+  yield* trusting(session?.location.directory ?? directory)
+  // Ctrl-D instead of an answer ended stdin: there are no more keys.
+  if (!wanted.plain && process.stdin.readableEnded) return
+  const remote = yield* Remote
+  const settings = yield* Effect.option(configuration)
+  const options = {
+    notifies: !Option.exists(settings, ({ notifications }) => notifications === "off"),
+    directory: remote === undefined ? (session?.location.directory ?? directory) : directory,
+    session,
+    offered,
+    preferred: {
+      ...(model === undefined ? {} : { model }),
+      ...(wanted.agent === undefined ? {} : { agent: wanted.agent })
+    },
+    projects: yield* modelOfProject(directory),
+    recalled: Effect.provideService(recalled, Remote, remote).pipe(Effect.catchAll(() => Effect.succeed([]))),
+    verb: words
+  }
+  if (wanted.plain) return yield* withNewSessions(Plain.run(options))
+  const asks = Asks.make()
+  yield* withAsker(asks.layer)(Screen.run({ ...options, left, asks }))
+})

@@ -150,7 +150,7 @@ const hintLines = ({ state, talk }: Screen, columns: number): ReadonlyArray<stri
 
 const statusLine = ({ mode, remote, state, talk }: Screen, columns: number): string => {
   const { branch, lost, theme } = state
-  const facts = { ...talk.state, directory: talk.directory(), branch, lost, server: remote?.url, mode }
+  const facts = { ...talk.state, directory: Talk.directory(talk), branch, lost, server: remote?.url, mode }
   return theme.style.dim(Draw.statusLine(talk.state.view, facts, columns, homedir()))
 }
 
@@ -213,7 +213,7 @@ const ticks = ({ changed, dialogs, state, talk }: Screen) =>
   Effect.sync(() => {
     const isRunning = talk.state.view.activity !== undefined
     // An activity may have changed the branch.
-    if (state.wasRunning && !isRunning) state.branch = branchOf(talk.directory())
+    if (state.wasRunning && !isRunning) state.branch = branchOf(Talk.directory(talk))
     state.wasRunning = isRunning
     if (isRunning || dialogs.current() !== undefined) changed()
   })
@@ -222,7 +222,7 @@ const ticks = ({ changed, dialogs, state, talk }: Screen) =>
 const watch = Effect.fnUntraced(function* ({ changed, options, remote, state, talk }: Screen) {
   if (remote !== undefined) {
     const working = () => (talk.state.view.running.size > 0 ? talk.state.session?.id : undefined)
-    const send = (decided: Parameters<Talk.Talk["act"]>[0]) => void talk.act(decided)
+    const send = (decided: Effect.Effect<void, unknown, Talk.Services>) => void talk.act(decided)
     yield* Effect.forkScoped(watchServer({ server: remote, asks: options.asks, working, send }))
   }
   const mcp = yield* Effect.serviceOption(Mcp)
@@ -260,7 +260,7 @@ const make = Effect.fnUntraced(function* (options: Options, changed: () => void,
     keep: (block) => keep((columns) => Draw.blockLines(block, columns, state.theme, state.shown)),
     begins: ({ id, title }) =>
       keep((columns) => ["", state.theme.style.strong(fit(`${title ?? "session"}  ${id}`, columns))]),
-    settled: () => tell(`${talk.title()} is done`),
+    settled: () => tell(`${Talk.title(talk)} is done`),
     refused: (text) => {
       if (input.editor.getText() === "") input.editor.setText(text)
     }
@@ -271,9 +271,9 @@ const make = Effect.fnUntraced(function* (options: Options, changed: () => void,
     input: editor(),
     size,
     theme: () => state.theme,
-    appears: () => tell(`${talk.title()} waits for your answer`),
-    answer: talk.answer,
-    dismiss: talk.dismiss
+    appears: () => tell(`${Talk.title(talk)} waits for your answer`),
+    answer: (questions, next) => Talk.answer(talk, questions, next),
+    dismiss: (questions) => Talk.dismiss(talk, questions)
   })
   const screen: Screen = {
     options,
@@ -281,7 +281,7 @@ const make = Effect.fnUntraced(function* (options: Options, changed: () => void,
     tty,
     input,
     dialogs,
-    choosing: Dialogs.makeChoosing({ act: talk.act, changed }),
+    choosing: Dialogs.makeChoosing(talk),
     narrowed: Draw.makeNarrowing(),
     remote: yield* Remote,
     mode: RunMode.inWords(yield* RunMode.CurrentRunMode),
@@ -306,8 +306,8 @@ const deskOf = (
     note: talk.note,
     choose: choosing.choose,
     edit: (text) => input.editor.setText(text),
-    show: (session, found) => talk.show(session, {}, () => (found === undefined ? undefined : print(found))),
-    prefer: talk.prefer,
+    show: (session, found) => Talk.show(talk, session, {}, () => (found === undefined ? undefined : print(found))),
+    prefer: (next) => Talk.prefer(talk, next),
     /** What a verb writes becomes lines of the screen, together. */
     verb: (words) => Words.gathered(options.verb(words), (text) => (text.trim() === "" ? undefined : print(text))),
     leave
@@ -364,12 +364,12 @@ const begin = Effect.fnUntraced(function* (
   keep: (lines: Lines) => void
 ) {
   talk.act(Effect.map(options.recalled, (all) => all.toReversed().forEach((text) => input.editor.addToHistory(text))))
-  if (options.session !== undefined) yield* talk.show(options.session, options.preferred)
+  if (options.session !== undefined) yield* Talk.show(talk, options.session, options.preferred)
   else {
     keep((columns) => Draw.welcome(options.offered, columns).map(state.theme.style.dim))
-    talk.announce()
+    Talk.announce(talk)
   }
-  talk.measure()
+  Talk.measure(talk)
   changed()
 })
 
@@ -387,7 +387,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
       isLeaving = true
       const end =
         code === undefined ? Deferred.succeed(done, undefined) : Deferred.fail(done, new CommandEnded({ code }))
-      return talk.leave.pipe(Effect.zipRight(Effect.sync(options.asks.close)), Effect.zipRight(end), Effect.asVoid)
+      return Effect.asVoid(Effect.all([Talk.leave(talk), Effect.sync(options.asks.close), end]))
     })
   const editing = yield* Editing.make({
     desk: deskOf(screen, keep, leave()),
@@ -419,13 +419,13 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     Effect.catchAllCause(drawing(screen, dirty, typing), (cause) => Deferred.failCause(done, cause))
   )
   yield* Effect.forkScoped(Effect.forever(Effect.delay(ticks(screen), tick)))
-  yield* talk.listen
+  yield* Talk.listen(talk)
   yield* watch(screen)
   editing.restore(options.left)
   yield* begin(screen, keep)
   const close = Effect.sync(() => {
     draw(screen)
-    clear(screen, talk.state.session === undefined ? "" : `${talk.title()}: daybook -c goes on with it\r\n`)
+    clear(screen, talk.state.session === undefined ? "" : `${Talk.title(talk)}: daybook -c goes on with it\r\n`)
   })
   // The drawer ends first: it would draw the rows again after they are removed.
   yield* Effect.ensuring(Deferred.await(done), Effect.zipRight(Fiber.interrupt(drawer), close))

@@ -60,338 +60,338 @@ const twice = 2_000
 /** Events after which the session's record has other figures or another title. */
 const spends = new Set<string>(["session.next.activity.settled", "session.next.step.ended", "session.next.renamed"])
 
-export type Talk = Effect.Effect.Success<ReturnType<typeof make>>
+const initial = ({ offered, preferred }: Options) => ({
+  session: undefined as Session | undefined,
+  offered,
+  preferred,
+  view: View.empty,
+  /** The context window of the model in tokens; 0 if it is not known. */
+  window: 0,
+  /** Open questions of models, by session and call. */
+  questions: new Map<string, Questions>(),
+  stopping: false,
+  /** The last stop, in milliseconds since the epoch. */
+  escaped: 0,
+  /** The command that runs for the person. */
+  command: undefined as { readonly line: string; fiber: Fiber.RuntimeFiber<void> | undefined } | undefined,
+  following: undefined as Fiber.RuntimeFiber<void> | undefined
+})
+
+/** What is shown, and with what it is changed. `remote`: the server whose sessions are shown; its models are not known here. */
+export interface Talk {
+  readonly options: Options
+  readonly state: ReturnType<typeof initial>
+  readonly sessions: Sessions["Type"]
+  readonly log: EventLog["Type"]
+  readonly remote: Remote["Type"]
+  /** Runs an effect in the background; a failure is a note. */
+  readonly act: <A, E>(effect: Effect.Effect<A, E, Services>) => Fiber.RuntimeFiber<void>
+  readonly note: (text: string, bad?: boolean) => void
+}
 
 export const make = Effect.fn("Talk.make")(function* (options: Options) {
-  const { changed, directory, fork, keep } = options
-  const sessions = yield* Sessions
-  const log = yield* EventLog
-  const resolver = yield* ModelResolver
-  const agents = yield* Agents
-  const identifiers = yield* Identifiers
-  const remote = yield* Remote
-
-  const state = {
-    session: undefined as Session | undefined,
-    offered: options.offered,
-    preferred: options.preferred,
-    view: View.empty,
-    /** The context window of the model in tokens; 0 if it is not known. */
-    window: 0,
-    /** Open questions of models, by session and call. */
-    questions: new Map<string, Questions>(),
-    stopping: false,
-    /** The command that runs for the person. */
-    command: undefined as { readonly line: string; fiber: Fiber.RuntimeFiber<void> | undefined } | undefined
-  }
-  let following: Fiber.RuntimeFiber<void> | undefined
-  let escaped = 0
-
-  const note = (text: string, bad = false) => keep({ type: "note", text, bad })
-
-  /** Runs an effect in the background; a failure is a note. */
-  const act = <A, E>(effect: Effect.Effect<A, E, Services>) =>
-    fork(
+  const note: Talk["note"] = (text, bad = false) => options.keep({ type: "note", text, bad })
+  const act: Talk["act"] = (effect) =>
+    options.fork(
       Effect.asVoid(effect).pipe(
         Effect.catchAllCause((cause) =>
           Effect.sync(() => {
             if (!Cause.isInterruptedOnly(cause)) note(failureOfCause(cause).sentence ?? "that failed", true)
           })
         ),
-        Effect.ensuring(Effect.sync(changed))
+        Effect.ensuring(Effect.sync(options.changed))
       )
     )
+  const services = yield* Effect.all({ sessions: Sessions, log: EventLog, remote: Remote })
+  return { ...services, options, state: initial(options), act, note } satisfies Talk
+})
 
-  const refresh = (sessionID: SessionID) =>
-    act(
-      Effect.map(sessions.get(sessionID), (session) => {
-        if (state.session?.id === sessionID) state.session = session
-      })
-    )
+export const directory = ({ options, state }: Talk) => state.session?.location.directory ?? options.directory
 
-  /** The model that the next session has: the chosen one, or the project's unless its agent has one. */
-  const modelOfNext = Effect.gen(function* () {
-    const { agent, model } = state.preferred
-    if (model !== undefined || options.projects === undefined) return model
-    const { model: ofAgent } = yield* agents.get(agent, { directory })
-    return ofAgent === undefined ? options.projects : undefined
+export const title = ({ state: { session, view } }: Talk) =>
+  oneLine(view.title ?? session?.title ?? session?.id ?? "", 60)
+
+const refresh = (talk: Talk, sessionID: SessionID) =>
+  talk.act(
+    Effect.map(talk.sessions.get(sessionID), (session) => {
+      if (talk.state.session?.id === sessionID) talk.state.session = session
+    })
+  )
+
+// ---- the model
+
+/** The model that the next session has: the chosen one, or the project's unless its agent has one. */
+const modelOfNext = Effect.fnUntraced(function* ({ options: { directory, projects }, state }: Talk) {
+  const { agent, model } = state.preferred
+  if (model !== undefined || projects === undefined) return model
+  const { model: ofAgent } = yield* (yield* Agents).get(agent, { directory })
+  return ofAgent === undefined ? projects : undefined
+})
+
+/** Finds the model's window. */
+export const measure = (talk: Talk) => {
+  const { remote, state } = talk
+  if (remote !== undefined) return
+  const measured = Effect.gen(function* () {
+    const stored = state.view.model ?? state.session?.model
+    const ref = stored ?? (state.session === undefined ? yield* modelOfNext(talk) : undefined)
+    const { info } = yield* (yield* ModelResolver).resolve(ref)
+    state.window = info.contextTokens
+    if (state.view.model === undefined) state.view = { ...state.view, model: info.ref }
   })
+  talk.act(Effect.ignore(measured))
+}
 
-  /** Finds the model's window. A server's models are not known here. */
-  const measure = () => {
-    if (remote !== undefined) return
-    act(
-      Effect.ignore(
-        Effect.gen(function* () {
-          const stored = state.view.model ?? state.session?.model
-          const ref = stored ?? (state.session === undefined ? yield* modelOfNext : undefined)
-          const { info } = yield* resolver.resolve(ref)
-          state.window = info.contextTokens
-          if (state.view.model === undefined) state.view = { ...state.view, model: info.ref }
+/** Says before the first prompt that the model cannot be used, or that there is none. */
+export const announce = (talk: Talk) => {
+  if (talk.remote !== undefined) return
+  talk.act(
+    Effect.gen(function* () {
+      const ref = yield* modelOfNext(talk)
+      const { info } = yield* (yield* ModelResolver).resolve(ref)
+      const isChosen = ref !== undefined || (yield* isDefaultChosen)
+      if (info.ref.providerID === "offline" && !isChosen) talk.note(`${noModel}; then start daybook again`)
+    })
+  )
+}
+
+export const prefer = (talk: Talk, next: Preferred) => {
+  const { state } = talk
+  state.preferred = { ...state.preferred, ...next }
+  state.view = { ...state.view, ...next }
+  measure(talk)
+}
+
+// ---- questions of models
+
+const keyOf = (ref: { readonly sessionID: string; readonly callID: string }) => `${ref.sessionID} ${ref.callID}`
+
+const askQuestions = (talk: Talk, sessionID: SessionID) =>
+  talk.act(
+    Effect.map(talk.sessions.questions(sessionID), (open) => {
+      const { questions } = talk.state
+      const keys = new Set(open.map(keyOf))
+      for (const key of questions.keys()) {
+        if (key.startsWith(`${sessionID} `) && !keys.has(key)) questions.delete(key)
+      }
+      for (const pending of open) {
+        if (!questions.has(keyOf(pending))) questions.set(keyOf(pending), { pending, answers: [] })
+      }
+    })
+  )
+
+export const answer = (talk: Talk, { pending }: Questions, next: Questions | ReadonlyArray<string>) => {
+  const { questions } = talk.state
+  if ("pending" in next) return void questions.set(keyOf(pending), next)
+  questions.delete(keyOf(pending))
+  talk.act(talk.sessions.answer({ ...pending, answers: next }))
+}
+
+export const dismiss = (talk: Talk, { pending }: Questions) => {
+  talk.state.questions.delete(keyOf(pending))
+  talk.act(talk.sessions.dismissQuestion(pending))
+}
+
+/** Asks the questions of the sessions that run in this process, such as those of tasks. */
+export const listen = (talk: Talk) =>
+  talk.remote !== undefined
+    ? Effect.void
+    : talk.log.listen((events) =>
+        Effect.sync(() => {
+          for (const event of events) {
+            if (event.sessionID !== talk.state.session?.id && questionChange(event) !== undefined) {
+              askQuestions(talk, event.sessionID)
+            }
+          }
         })
       )
-    )
-  }
 
-  /** Says before the first prompt that the model cannot be used, or that there is none. A server's models are not known here. */
-  const announce = () => {
-    if (remote !== undefined) return
-    act(
-      Effect.gen(function* () {
-        const ref = yield* modelOfNext
-        const { info } = yield* resolver.resolve(ref)
-        const isChosen = ref !== undefined || (yield* isDefaultChosen)
-        if (info.ref.providerID === "offline" && !isChosen) note(`${noModel}; then start daybook again`)
-      })
-    )
-  }
+// ---- following
 
-  // ---- questions of models
+/** Names the message after which the history goes on. New lines are written below the messages that were left. */
+const tellPlace = (talk: Talk, sessionID: SessionID, leafID: MessageID | undefined) =>
+  talk.act(Effect.map(placeOf(sessionID, leafID), (place) => talk.note(`the session goes on ${place}`)))
 
-  const keyOf = (ref: { readonly sessionID: string; readonly callID: string }) => `${ref.sessionID} ${ref.callID}`
+const onEvent = (talk: Talk, event: SessionEvent | LiveEvent) => {
+  const { options, state } = talk
+  const before = state.view
+  const [view, blocks] = View.step(before, event)
+  state.view = view
+  if (before.activity !== undefined && view.activity === undefined) options.settled()
+  blocks.forEach((block) =>
+    block.type === "moved" ? tellPlace(talk, event.sessionID, block.messageID) : options.keep(block)
+  )
+  if (view.activity === undefined) state.stopping = false
+  if (before.model !== view.model) measure(talk)
+  if (spends.has(event.type)) refresh(talk, event.sessionID)
+  if (questionChange(event) !== undefined) askQuestions(talk, event.sessionID)
+  options.changed()
+}
 
-  const askQuestions = (sessionID: SessionID) =>
-    act(
-      Effect.map(sessions.questions(sessionID), (open) => {
-        const keys = new Set(open.map(keyOf))
-        for (const key of state.questions.keys()) {
-          if (key.startsWith(`${sessionID} `) && !keys.has(key)) state.questions.delete(key)
-        }
-        for (const pending of open) {
-          if (!state.questions.has(keyOf(pending))) state.questions.set(keyOf(pending), { pending, answers: [] })
-        }
-      })
-    )
-
-  const answer = (questions: Questions, next: Questions | ReadonlyArray<string>) => {
-    const { pending } = questions
-    if ("pending" in next) return void state.questions.set(keyOf(pending), next)
-    state.questions.delete(keyOf(pending))
-    act(sessions.answer({ ...pending, answers: next }))
-  }
-
-  const dismiss = ({ pending }: Questions) => {
-    state.questions.delete(keyOf(pending))
-    act(sessions.dismissQuestion(pending))
-  }
-
-  // ---- following
-
-  /** Names the message after which the history goes on. New lines are written below the messages that were left. */
-  const tellPlace = (sessionID: SessionID, leafID: MessageID | undefined) =>
-    act(Effect.map(placeOf(sessionID, leafID), (place) => note(`the session goes on ${place}`)))
-
-  const onEvent = (event: SessionEvent | LiveEvent) => {
-    const before = state.view
-    const [view, blocks] = View.step(before, event)
+const onPast = (talk: Talk, session: Session, { events, isCut, waiting }: Past) => {
+  const { options, state } = talk
+  if (isCut) talk.note(`earlier messages: daybook show ${session.id}`)
+  state.view = { ...View.empty, model: session.model, agent: session.agent, title: session.title }
+  for (const event of events) {
+    const [view, blocks] = View.step(state.view, event)
     state.view = view
-    if (before.activity !== undefined && view.activity === undefined) options.settled()
-    blocks.forEach((block) => (block.type === "moved" ? tellPlace(event.sessionID, block.messageID) : keep(block)))
-    if (view.activity === undefined) state.stopping = false
-    if (before.model !== view.model) measure()
-    if (spends.has(event.type)) refresh(event.sessionID)
-    if (questionChange(event) !== undefined) askQuestions(event.sessionID)
-    changed()
+    blocks.forEach(options.keep)
   }
+  const isRunning = session.activity?.state === "running"
+  state.view = {
+    ...state.view,
+    waiting: new Map(waiting.map(({ delivery, id, prompt }) => [id, { text: prompt.text, delivery }])),
+    ...(isRunning ? {} : { activity: undefined, running: new Map(), texts: new Map() })
+  }
+  measure(talk)
+  askQuestions(talk, session.id)
+  options.changed()
+}
 
-  const onPast =
-    (session: Session) =>
-    ({ events, isCut, waiting }: Past) => {
-      if (isCut) note(`earlier messages: daybook show ${session.id}`)
-      state.view = { ...View.empty, model: session.model, agent: session.agent, title: session.title }
-      for (const event of events) {
-        const [view, blocks] = View.step(state.view, event)
-        state.view = view
-        blocks.forEach(keep)
-      }
-      const isRunning = session.activity?.state === "running"
-      state.view = {
-        ...state.view,
-        waiting: new Map(waiting.map(({ delivery, id, prompt }) => [id, { text: prompt.text, delivery }])),
-        ...(isRunning ? {} : { activity: undefined, running: new Map(), texts: new Map() })
-      }
-      measure()
-      askQuestions(session.id)
-      changed()
-    }
+const followed = Effect.fnUntraced(function* (
+  talk: Talk,
+  { agent, id }: Session,
+  chosen: Preferred,
+  shown: () => void
+) {
+  const { remote, sessions, state } = talk
+  // A server settles its own sessions.
+  if (remote === undefined) yield* Effect.ignore(sessions.settle(id))
+  if (chosen.model !== undefined) yield* sessions.switchModel(id, chosen.model)
+  if (chosen.agent !== undefined && chosen.agent !== agent) yield* sessions.switchAgent(id, chosen.agent)
+  const now = yield* sessions.get(id)
+  state.session = now
+  const past = (before: Past) => {
+    onPast(talk, now, before)
+    shown()
+  }
+  yield* follow(id, { past, event: (event) => onEvent(talk, event) })
+})
 
-  /** Applies the model and the agent that were named for a session that exists. */
-  const switched = Effect.fnUntraced(function* (session: Session, { agent, model }: Preferred) {
-    if (model !== undefined) yield* sessions.switchModel(session.id, model)
-    if (agent !== undefined && agent !== session.agent) yield* sessions.switchAgent(session.id, agent)
+/** Shows a session, or the beginning of a new one. `shown` is called once its end is written. */
+export const show = Effect.fnUntraced(function* (
+  talk: Talk,
+  session: Session | undefined,
+  preferred: Preferred = {},
+  shown: () => void = () => undefined
+) {
+  const { options, state } = talk
+  if (state.following !== undefined) yield* Fiber.interruptFork(state.following)
+  Object.assign(state, { session, offered: undefined, view: View.empty, stopping: false })
+  state.questions.clear()
+  if (session === undefined) {
+    talk.note("a new session begins with your next prompt")
+    return measure(talk)
+  }
+  state.preferred = {}
+  options.begins(session)
+  state.following = talk.act(followed(talk, session, preferred, shown))
+})
+
+// ---- what a person does
+
+/** The shown session, or a new one that is shown from here on. */
+const current = Effect.fnUntraced(function* (talk: Talk, text: string) {
+  const { options, sessions, state } = talk
+  if (state.session !== undefined) return state.session
+  const session = yield* sessions.create({
+    location: { directory: options.directory },
+    agent: state.preferred.agent,
+    model: yield* modelOfNext(talk),
+    title: titleOfPrompt(text),
+    provisional: true
   })
+  yield* show(talk, session)
+  return session
+})
 
-  const followed = (session: Session, preferred: Preferred, shown: () => void) =>
+export const prompt = (
+  talk: Talk,
+  text: string,
+  delivery: View.WaitingPrompt["delivery"],
+  chips: ReadonlySet<string>
+) =>
+  talk.act(
     Effect.gen(function* () {
-      // A server settles its own sessions.
-      if (remote === undefined) yield* Effect.ignore(sessions.settle(session.id))
-      yield* switched(session, preferred)
-      const now = yield* sessions.get(session.id)
-      state.session = now
-      const past = (before: Past) => {
-        onPast(now)(before)
-        shown()
-      }
-      yield* follow(session.id, { past, event: onEvent })
-    })
+      const files = yield* Pictures.attached(text, chips)
+      const { id: sessionID, location } = yield* current(talk, text)
+      const id = yield* (yield* Identifiers).message
+      const prompt = { text, ...(files.length === 0 ? {} : { files }) }
+      yield* talk.sessions.prompt({ id, sessionID, prompt, delivery })
+      yield* Breadcrumb.leave({ directory: location.directory, sessionID })
+    }).pipe(Effect.tapErrorCause(() => Effect.sync(() => talk.options.refused(text))))
+  )
 
-  /** Shows a session, or the beginning of a new one. `shown` is called once its end is written. */
-  const show = (
-    session: Session | undefined,
-    preferred: Preferred = {},
-    shown: () => void = () => undefined
-  ): Effect.Effect<void> =>
-    Effect.gen(function* () {
-      if (following !== undefined) yield* Fiber.interruptFork(following)
-      Object.assign(state, { session, offered: undefined, view: View.empty, stopping: false })
-      state.questions.clear()
-      if (session === undefined) {
-        note("a new session begins with your next prompt")
-        return measure()
-      }
-      state.preferred = {}
-      options.begins(session)
-      following = act(followed(session, preferred, shown))
-    })
-
-  // ---- what a person does
-
-  const create = Effect.fnUntraced(function* (text: string) {
-    const { agent } = state.preferred
-    const model = yield* modelOfNext
-    const title = titleOfPrompt(text)
-    const session = yield* sessions.create({ location: { directory }, agent, model, title, provisional: true })
-    yield* show(session)
-    return session
+/** Runs a command of the person. The model sees it, unless it is private. */
+export const shell = (talk: Talk, command: string, isPrivate: boolean) => {
+  const { log, options, remote, state } = talk
+  const run = Effect.gen(function* () {
+    // The folder of a server's session is on another machine.
+    const output = yield* HostCommand.run(command, remote === undefined ? directory(talk) : options.directory)
+    if (isPrivate || remote !== undefined) options.keep({ type: "shell", command, output })
+    if (isPrivate) return
+    if (remote !== undefined) return talk.note("the model of a server is not shown what runs on this machine")
+    const session = yield* current(talk, command)
+    const messageID = yield* (yield* Identifiers).message
+    const callID = `call_${messageID.slice(4)}`
+    yield* log.append(session.id, [
+      draft("session.next.shell.started", { messageID, callID, command }),
+      draft("session.next.shell.ended", { callID, output })
+    ])
   })
-
-  const prompt = (text: string, delivery: View.WaitingPrompt["delivery"], chips: ReadonlySet<string>) =>
-    act(
-      Effect.gen(function* () {
-        const files = yield* Pictures.attached(text, chips)
-        const session = state.session ?? (yield* create(text))
-        const id = yield* identifiers.message
-        yield* sessions.prompt({
-          id,
-          sessionID: session.id,
-          prompt: { text, ...(files.length === 0 ? {} : { files }) },
-          delivery
-        })
-        yield* Breadcrumb.leave({ directory: session.location.directory, sessionID: session.id })
-      }).pipe(Effect.tapErrorCause(() => Effect.sync(() => options.refused(text))))
+  const running: typeof state.command = { line: command, fiber: undefined }
+  state.command = running
+  const ended = Effect.sync(() => {
+    if (state.command === running) state.command = undefined
+  })
+  const stopped = Effect.sync(() => talk.note(`stopped: ${oneLine(command, 200)}`))
+  running.fiber = talk.act(
+    Effect.ensuring(
+      Effect.onInterrupt(run, () => stopped),
+      ended
     )
+  )
+}
 
-  /** Runs a command of the person. The model sees it, unless it is private. */
-  const shell = (command: string, isPrivate: boolean) => {
-    const run = Effect.gen(function* () {
-      // The folder of a server's session is on another machine.
-      const folder = remote === undefined ? state.session?.location.directory : undefined
-      const output = yield* HostCommand.run(command, folder ?? directory)
-      if (isPrivate || remote !== undefined) keep({ type: "shell", command, output })
-      if (isPrivate) return
-      if (remote !== undefined) return note("the model of a server is not shown what runs on this machine")
-      const session = state.session ?? (yield* create(command))
-      const messageID = yield* identifiers.message
-      const callID = `call_${messageID.slice(4)}`
-      yield* log.append(session.id, [
-        draft("session.next.shell.started", { messageID, callID, command }),
-        draft("session.next.shell.ended", { callID, output })
-      ])
-    })
-    const running = { line: command, fiber: undefined as Fiber.RuntimeFiber<void> | undefined }
-    state.command = running
-    const ended = Effect.sync(() => {
-      if (state.command === running) state.command = undefined
-    })
-    const stopped = Effect.sync(() => note(`stopped: ${oneLine(command, 200)}`))
-    running.fiber = act(
-      Effect.ensuring(
-        Effect.onInterrupt(run, () => stopped),
-        ended
-      )
-    )
+/** Enter without a text: goes on with the offered session, or runs what waits. */
+export const goOn = (talk: Talk) => {
+  const { offered, session, view } = talk.state
+  if (session === undefined && offered !== undefined) return void talk.act(show(talk, offered))
+  if (session !== undefined && view.activity === undefined && view.waiting.size > 0) {
+    talk.act(talk.sessions.resume(session.id))
   }
+}
 
-  /** Enter without a text: goes on with the offered session, or runs what waits. */
-  const goOn = () => {
-    const { offered, session, view } = state
-    if (session === undefined && offered !== undefined) return void act(show(offered))
-    if (session !== undefined && view.activity === undefined && view.waiting.size > 0) act(sessions.resume(session.id))
-  }
-
-  /** Stops the person's command, else the activity; a second time the whole run. Returns whether there was something to stop. */
-  const stop = (now: number): boolean => {
-    const { command, session, view } = state
-    if (command?.fiber !== undefined) {
-      act(Fiber.interrupt(command.fiber))
-      return true
-    }
-    if (session === undefined || (view.activity === undefined && !state.stopping)) return false
-    const isSecond = state.stopping || now - escaped < twice
-    escaped = now
-    state.stopping = true
-    const only = isSecond || view.activity === undefined ? undefined : { activityID: view.activity.id }
-    act(sessions.interrupt(session.id, only))
+/** Stops the person's command, else the activity; a second time the whole run. Returns whether there was something to stop. */
+export const stop = (talk: Talk, now: number): boolean => {
+  const { command, escaped, session, stopping, view } = talk.state
+  if (command?.fiber !== undefined) {
+    talk.act(Fiber.interrupt(command.fiber))
     return true
   }
+  if (session === undefined || (view.activity === undefined && !stopping)) return false
+  const isSecond = stopping || now - escaped < twice
+  Object.assign(talk.state, { escaped: now, stopping: true })
+  const only = isSecond || view.activity === undefined ? undefined : { activityID: view.activity.id }
+  talk.act(talk.sessions.interrupt(session.id, only))
+  return true
+}
 
-  /** Takes the last waiting prompt back. */
-  const takeBack = (use: (text: string) => void) => {
-    const last = [...state.view.waiting].at(-1)
-    const { session } = state
-    if (last === undefined || session === undefined) return
-    const [id, { text }] = last
-    act(Effect.map(sessions.withdraw(session.id, id), () => use(text)))
-  }
+/** Takes the last waiting prompt back. */
+export const takeBack = (talk: Talk, use: (text: string) => void) => {
+  const { session, view } = talk.state
+  const last = [...view.waiting].at(-1)
+  if (last === undefined || session === undefined) return
+  const [id, { text }] = last
+  talk.act(Effect.map(talk.sessions.withdraw(session.id, id), () => use(text)))
+}
 
-  /** Stops what runs in this process; what another process runs goes on. */
-  const leave = Effect.gen(function* () {
-    const { session, view } = state
-    if (session === undefined || remote !== undefined) return
-    if (!(yield* sessions.active).includes(session.id)) return
-    state.stopping = view.activity !== undefined
-    changed()
-    yield* Effect.ignore(sessions.interrupt(session.id))
-  })
-
-  /** Asks the questions of the sessions that run in this process, such as those of tasks. */
-  const listen =
-    remote !== undefined
-      ? Effect.void
-      : log.listen((events) =>
-          Effect.sync(() => {
-            for (const event of events) {
-              if (event.sessionID !== state.session?.id && questionChange(event) !== undefined) {
-                askQuestions(event.sessionID)
-              }
-            }
-          })
-        )
-
-  const prefer = (next: Preferred) => {
-    state.preferred = { ...state.preferred, ...next }
-    state.view = { ...state.view, ...next }
-    measure()
-  }
-
-  return {
-    state,
-    act,
-    announce,
-    answer,
-    dismiss,
-    directory: () => state.session?.location.directory ?? directory,
-    goOn,
-    leave,
-    listen,
-    measure,
-    note,
-    prefer,
-    prompt,
-    shell,
-    show,
-    stop,
-    takeBack,
-    title: () => oneLine(state.view.title ?? state.session?.title ?? state.session?.id ?? "", 60)
-  }
+/** Stops what runs in this process; what another process runs goes on. */
+export const leave = Effect.fnUntraced(function* ({ options, remote, sessions, state }: Talk) {
+  const { session, view } = state
+  if (session === undefined || remote !== undefined) return
+  if (!(yield* sessions.active).includes(session.id)) return
+  state.stopping = view.activity !== undefined
+  options.changed()
+  yield* Effect.ignore(sessions.interrupt(session.id))
 })

@@ -48,6 +48,7 @@ export const open = (take: (typed: Typed) => void): Effect.Effect<Tty, never, Sc
       let distinct = false
       let isOpen = false
       let burst = false
+      let typedAhead = true
 
       const onReport = (data: string): boolean => {
         if (data.startsWith("\u001b[?") && data.endsWith("u")) {
@@ -74,8 +75,11 @@ export const open = (take: (typed: Typed) => void): Effect.Effect<Tty, never, Sc
         .on("paste", (text) => take({ type: "paste", text }))
 
       const onData = (data: Buffer | string) => {
-        const text = data.toString()
-        burst = !text.startsWith("\u001b") && Array.from(text).length > 1
+        const first = data.toString()
+        // Enter in what was typed before the keys were raw arrived as a line feed; a paste is marked, and Ctrl-J comes alone.
+        burst = !first.startsWith("\u001b") && Array.from(first).length > 1
+        const text = typedAhead && burst ? first.replaceAll("\n", "\r") : first
+        typedAhead = false
         keys.process(text)
       }
       const onResize = () => take({ type: "resize" })
@@ -83,6 +87,7 @@ export const open = (take: (typed: Typed) => void): Effect.Effect<Tty, never, Sc
 
       const start = () => {
         isOpen = true
+        typedAhead = true
         stdin.setRawMode(true)
         stdin.setEncoding("utf8")
         stdin.on("data", onData).on("end", onEnd).on("error", onEnd).resume()

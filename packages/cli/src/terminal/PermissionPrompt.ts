@@ -223,14 +223,13 @@ export const typed = (line: string | undefined, request: PermissionRequest): Typ
 
 type Ask = (question: Question.Question) => Effect.Effect<string | undefined>
 
-const view = (ask: Ask, pages: ReadonlyArray<string>) =>
-  Effect.gen(function* () {
-    for (const [at, shown] of pages.entries()) {
-      const more = at < pages.length - 1 ? "Enter shows more, q goes back" : "Enter goes back"
-      const line = yield* ask({ shown, prompt: `${at + 1} of ${pages.length}: ${more}: ` })
-      if (line === undefined || line.trim() !== "") return
-    }
-  })
+const view = Effect.fnUntraced(function* (ask: Ask, pages: ReadonlyArray<string>) {
+  for (const [at, shown] of pages.entries()) {
+    const more = at < pages.length - 1 ? "Enter shows more, q goes back" : "Enter goes back"
+    const line = yield* ask({ shown, prompt: `${at + 1} of ${pages.length}: ${more}: ` })
+    if (line === undefined || line.trim() !== "") return
+  }
+})
 
 /** Shows the pattern, which is saved as shown or as retyped; `undefined` returns to the question. */
 const always = (ask: Ask, request: PermissionRequest, size: () => Size) =>

@@ -41,22 +41,21 @@ export interface ShellFeed {
 const limit = 256
 
 /** One session, from its floor on if older events were pruned. */
-export const ofSession = (sessionID: SessionID) =>
-  Effect.gen(function* () {
-    const log = yield* EventLog
-    const { incarnation } = yield* log.head(sessionID)
-    const read = (after: number) => log.read({ sessionID, after, incarnation, limit })
-    const feed: ShellFeed = {
-      changes: log.changes(sessionID),
-      cursorOf: ({ seq }) => seq,
-      page: (after) =>
-        Effect.map(
-          Effect.catchTag(read(after), "CursorExpired", ({ floor }) => read(floor)),
-          ({ cursor, events, hasMore }) => ({ events: events.filter(isShellEvent), cursor, hasMore })
-        )
-    }
-    return feed
-  })
+export const ofSession = Effect.fnUntraced(function* (sessionID: SessionID) {
+  const log = yield* EventLog
+  const { incarnation } = yield* log.head(sessionID)
+  const read = (after: number) => log.read({ sessionID, after, incarnation, limit })
+  const feed: ShellFeed = {
+    changes: log.changes(sessionID),
+    cursorOf: ({ seq }) => seq,
+    page: (after) =>
+      Effect.map(
+        Effect.catchTag(read(after), "CursorExpired", ({ floor }) => read(floor)),
+        ({ cursor, events, hasMore }) => ({ events: events.filter(isShellEvent), cursor, hasMore })
+      )
+  }
+  return feed
+})
 
 /** All sessions. */
 export const ofAll = Effect.map(EventLog, (log): ShellFeed => ({

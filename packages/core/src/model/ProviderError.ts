@@ -6,6 +6,7 @@
 import * as AiError from "@effect/ai/AiError"
 import { Predicate } from "effect"
 import { redactSecrets } from "@daybook/log/support/Redaction"
+import { present } from "@daybook/log/support/Optional"
 import { type RejectedContent, rejectedContent } from "./ContentRejection.ts"
 import { exceedsRate, isOverflow } from "./Overflow.ts"
 import { retryWait } from "./RetryWait.ts"
@@ -68,8 +69,7 @@ export const classifyError = (error: unknown, modelID?: string): ProviderFailure
       facts.transport === "unsent" ||
       /^(?:redirect|proxy)_refused$/.test(facts.code ?? "") ||
       unreached.test(facts.code ?? ""),
-    ...(content === undefined ? {} : { content }),
-    ...(status === undefined ? {} : { statusCode: status }),
+    ...present({ content, statusCode: status }),
     ...retryWait({ headers: facts.headers, status, body, text }),
     ...(headers === undefined ? {} : { responseHeaders: headers }),
     ...(facts.body === undefined ? {} : { responseBody: bounded(redactSecrets(facts.body), maxBodyChars) })
@@ -106,7 +106,7 @@ const factsOf = (error: unknown, depth: number): Facts => {
   return {
     ...cause,
     ...fromBody,
-    ...defined({
+    ...present({
       status,
       detail: fromBody.detail ?? saidIn(error),
       code: codeOf(error["code"]) ?? fromBody.code ?? cause.code ?? string(error["type"]),
@@ -132,16 +132,16 @@ const factsOfAiError = (error: AiError.AiError, depth: number): Facts => {
   if (refusal !== undefined) return refusal
   switch (error._tag) {
     case "HttpRequestError":
-      return defined({
+      return present({
         detail: error.description ?? factsOf(error.cause, depth + 1).detail ?? reasons[error.reason],
         code: factsOf(error.cause, depth + 1).code,
         ...addressOf(error.request.url),
-        transport: error.reason === "Transport" || "unsent"
+        transport: error.reason === "Transport" || ("unsent" as const)
       })
     case "HttpResponseError": {
       const body = error.body === undefined || error.body === "undefined" ? undefined : unquote(error.body)
       const fromBody = body === undefined || error.reason !== "StatusCode" ? {} : factsOfText(body)
-      return defined({
+      return present({
         detail: fromBody.detail ?? (error.reason === "StatusCode" ? undefined : broken),
         code: fromBody.code,
         status: error.response.status,
@@ -155,12 +155,12 @@ const factsOfAiError = (error: AiError.AiError, depth: number): Facts => {
     case "MalformedInput":
     case "MalformedOutput":
       return {
-        ...defined({ code: error._tag, detail: error.description ?? factsOf(error.cause, depth + 1).detail }),
+        ...present({ code: error._tag, detail: error.description ?? factsOf(error.cause, depth + 1).detail }),
         transport: false
       }
     case "UnknownError": {
       const cause = factsOf(error.cause, depth + 1)
-      return { ...cause, ...defined({ detail: cause.detail ?? error.description }) }
+      return { ...cause, ...present({ detail: cause.detail ?? error.description }) }
     }
   }
 }
@@ -182,7 +182,7 @@ const factsOfText = (text: string): Facts => {
     return plain === "" ? {} : { detail: plain }
   }
   const error = Predicate.isRecord(json["error"]) ? json["error"] : json
-  return defined({
+  return present({
     detail: saidIn(error) ?? string(json["error"]) ?? saidIn(json),
     code: codeOf(error["code"]) ?? string(error["type"]) ?? string(error["status"])
   })
@@ -304,7 +304,13 @@ const messageOf = (facts: Facts, modelID: string | undefined): string => {
   const said = facts.detail ?? facts.code ?? (facts.body?.trim() || "no further details")
   const isPlain = facts.code === "ERR_SSL_WRONG_VERSION_NUMBER"
   // OpenSSL's words are for its developers.
-  const detail = isPlain ? "the server does not speak TLS" : said.replace(/; if the root CA is installed.*$/s, "")
+  // Node's words for a connection that the server closed, and for one that was cut.
+  const isCut = /^(?:other side closed|terminated)$/.test(said)
+  const detail = isPlain
+    ? "the server does not speak TLS"
+    : isCut
+      ? "the connection was cut before the answer was complete"
+      : said.replace(/; if the root CA is installed.*$/s, "")
   const question = isPlain
     ? "; does its address begin with http: ?"
     : unsafe.test(facts.code ?? "")
@@ -351,10 +357,3 @@ const addressOf = (url: unknown): Pick<Facts, "host" | "path"> => {
 
 const bounded = (text: string, max: number): string =>
   text.length <= max ? text : `${text.slice(0, max)}… (${text.length} characters)`
-
-/** Drops undefined fields, as `exactOptionalPropertyTypes` requires. */
-const defined = <A extends object>(fields: A): { [K in keyof A]?: Exclude<A[K], undefined> } =>
-  // `Object.fromEntries` loses the keys' types.
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [K in keyof A]?: Exclude<A[K], undefined>
-  }

@@ -15,6 +15,7 @@ import { ToolFailure } from "../domain/ToolError.ts"
 import { maxExpressionLength } from "../support/Limits.ts"
 import { fromJsonSchema, type ToolDefinition } from "../tool/ToolDefinition.ts"
 import { putNewest } from "@daybook/log/support/Newest"
+import { messageOf } from "@daybook/log/support/SystemError"
 
 export { StructuredOutputFailed } from "../domain/RunFailure.ts"
 
@@ -48,8 +49,7 @@ const describe = (errors: ReadonlyArray<ErrorObject> | null | undefined): string
     )
     .join("; ")
 
-const notASchema = (cause: unknown): string =>
-  `it is not a valid JSON Schema: ${cause instanceof Error ? cause.message : String(cause)}`
+const notASchema = (cause: unknown): string => `it is not a valid JSON Schema: ${messageOf(cause)}`
 
 /** The validators of the draft that a schema names. A schema without a name is one of the first that it is valid in. */
 const validatorsOf = (draft: unknown) => {

@@ -29,6 +29,7 @@ import type { AppendError, EventLog, OwnerToken } from "@daybook/log/log/EventLo
 import { scoped } from "@daybook/log/support/Closing"
 import * as Metrics from "@daybook/log/support/Metrics"
 import { spanned } from "@daybook/log/support/Spans"
+import { messageOf } from "@daybook/log/support/SystemError"
 import type { Agent } from "../domain/Agent.ts"
 import { described, ProviderFailed } from "../domain/RunFailure.ts"
 import type { ToolDeclined, ToolStorageError } from "../domain/ToolError.ts"
@@ -113,7 +114,7 @@ const makeToolFibers = Effect.fnUntraced(function* (input: ToolFibersInput) {
 
 /** A tool failed outside its contract: the model reads the error and continues (TO-2). */
 const brokenTool = (name: string, defect: unknown): CallOutcome => {
-  const details = defect instanceof Error ? defect.message : String(defect)
+  const details = messageOf(defect)
   return { _tag: "Failure", error: { type: "tool.execution", message: `tool "${name}" broke: ${details}` } }
 }
 

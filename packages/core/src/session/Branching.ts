@@ -3,10 +3,10 @@
  * ownership while nothing runs; it names the history that it continues. Spec: HP-20..HP-28 in specs/sessions.md
  * (CP-16).
  */
-import { Effect, Schema, Struct } from "effect"
+import { Effect, Struct } from "effect"
 import * as HistoryPath from "@daybook/log/domain/HistoryPath"
 import { MessageNotFound } from "@daybook/log/domain/HistoryPath"
-import { Identifiers, MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
+import { Identifiers, isMessageID, type MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
 import { edited, type Message } from "@daybook/log/domain/Message"
 import { validate } from "@daybook/log/domain/InvalidInput"
 import { PromptInput } from "@daybook/log/domain/Values"
@@ -161,7 +161,7 @@ export const makePlaces = Effect.gen(function* () {
   const store = yield* SessionStore
   return {
     placeOf: Effect.fnUntraced(function* (sessionID: SessionID, messageID: string) {
-      const place = Schema.is(MessageID)(messageID) ? yield* store.place(sessionID, messageID) : undefined
+      const place = isMessageID(messageID) ? yield* store.place(sessionID, messageID) : undefined
       return place ?? (yield* new MessageNotFound({ sessionID, messageID }))
     }),
     /** The prompt of a user message, to be edited and sent again. */

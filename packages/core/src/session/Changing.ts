@@ -4,7 +4,7 @@
  * specs/context.md, TO-84 in specs/tools.md, RQ-54 in specs/context.md (EP-9, CR-3, CR-4).
  */
 import { Effect, Option, Schema } from "effect"
-import { Identifiers, MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { Identifiers, isMessageID, type MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import { NotWaiting } from "@daybook/log/domain/InboxError"
 import { validate } from "@daybook/log/domain/InvalidInput"
 import { Budget, type Location, ModelRef, sameModel } from "@daybook/log/domain/Values"
@@ -119,7 +119,7 @@ export const make = Effect.fnUntraced(function* (existing: Existing, { place }: 
   })
 
   const withdraw = Effect.fn("Sessions.withdraw")(function* (sessionID: SessionID, messageID: MessageID) {
-    if (!Schema.is(MessageID)(messageID)) return yield* new NotWaiting({ sessionID, messageID })
+    if (!isMessageID(messageID)) return yield* new NotWaiting({ sessionID, messageID })
     yield* inbox.withdraw(sessionID, messageID)
   })
 

@@ -82,13 +82,8 @@ export const repeated = (event: SessionEvent, { message, seq }: Renaming): Draft
       const { firstKeptSeq, keptSeq, ...rest } = event.data
       const data = inMessage(rest)
       const [first, kept] = [firstKeptSeq, keptSeq].map((each) => (each === undefined ? undefined : seq(each)))
-      return (
-        data &&
-        draft("session.next.compaction.ended", {
-          ...data,
-          ...present({ firstKeptSeq: first, keptSeq: kept })
-        })
-      )
+      const seqs = present({ firstKeptSeq: first, keptSeq: kept })
+      return data && draft("session.next.compaction.ended", { ...data, ...seqs })
     }
     case "session.next.shell.ended":
       return draft("session.next.shell.ended", event.data)
@@ -125,6 +120,81 @@ const portion = 256
 /** The message that a waiting prompt's admission will make, once it is promoted. */
 type Admission = Extract<SessionEvent, { readonly type: "session.next.prompt.admitted" }>
 
+/** What a fork has so far of the history at `path`. */
+class Copy {
+  readonly ids = new Map<MessageID, MessageID>()
+  readonly labels = new Map<MessageID, string>()
+  private readonly shells = new Map<string, MessageID>()
+  private readonly waiting = new Map<MessageID, Admission>()
+  /** Old and new sequence numbers of the messages, ascending. */
+  private readonly places: Array<readonly [old: number, now: number]> = []
+  private drafts: Array<Draft> = []
+  private times: Array<number> = []
+  private next = 1
+  private readonly path: HistoryPath.HistoryPath
+
+  constructor(path: HistoryPath.HistoryPath) {
+    this.path = path
+  }
+
+  /** The message of the source that the event makes; undefined if it makes none that the fork has. */
+  opens(event: SessionEvent): MessageID | undefined {
+    const message = messageOf(event, this.shells)
+    const isNew = message !== undefined && !this.ids.has(message) && makes.has(event.type)
+    return isNew && HistoryPath.contains(this.path, event.seq) ? message : undefined
+  }
+
+  /** The message that the next event opens has this id in the fork. */
+  open(message: MessageID, id: MessageID, event: SessionEvent): void {
+    this.ids.set(message, id)
+    if (event.type === "session.next.shell.started") this.shells.set(event.data.callID, message)
+    const admission = this.waiting.get(message)
+    if (admission !== undefined) this.add(admission)
+    this.places.push([event.seq, this.next])
+  }
+
+  take(event: SessionEvent): void {
+    if (event.type === "session.next.prompt.admitted") return void this.waiting.set(event.data.messageID, event)
+    if (event.type === "session.next.prompt.withdrawn") return void this.waiting.delete(event.data.messageID)
+    if (event.type === "session.next.labeled") {
+      const { label, messageID } = event.data
+      return label === undefined ? void this.labels.delete(messageID) : void this.labels.set(messageID, label)
+    }
+    if (event.type === "session.next.prompt.promoted") this.waiting.delete(event.data.messageID)
+    if (this.isIn(event)) this.add(event)
+  }
+
+  /** Events that are not appended yet, and the sequence number after which they go. */
+  flush() {
+    const { drafts, next, times } = this
+    this.drafts = []
+    this.times = []
+    return { drafts, expectedSeq: next - drafts.length - 1, times }
+  }
+
+  isFull(): boolean {
+    return this.drafts.length >= portion
+  }
+
+  /** Whether the event is part of the history: by its message, or else by its own place. An edit needs both. */
+  private isIn(event: SessionEvent): boolean {
+    const message = messageOf(event, this.shells)
+    const isOnPath = () => HistoryPath.contains(this.path, event.seq)
+    return message === undefined ? isOnPath() : this.ids.has(message) && (!edits.has(event.type) || isOnPath())
+  }
+
+  private add(event: SessionEvent): void {
+    const made = repeated(event, {
+      message: (id) => this.ids.get(id),
+      seq: (seq) => this.places.find(([old]) => old >= seq)?.[1]
+    })
+    if (made === undefined) return
+    this.drafts.push(made)
+    this.times.push(event.created)
+    this.next += 1
+  }
+}
+
 export const make = Effect.fnUntraced(function* ({ imported, unlessRemoved }: Existing) {
   const log = yield* EventLog
   const store = yield* SessionStore
@@ -132,77 +202,27 @@ export const make = Effect.fnUntraced(function* ({ imported, unlessRemoved }: Ex
   const recovery = yield* SessionRunner.makeRecovery(false)
   const { placeOf, promptOf } = yield* makePlaces
 
-  /** The state of a copy: what the fork has so far. */
-  const copy = Effect.fnUntraced(function* (source: Session, to: SessionID, path: HistoryPath.HistoryPath) {
-    const ids = new Map<MessageID, MessageID>()
-    const shells = new Map<string, MessageID>()
-    const labels = new Map<MessageID, string>()
-    const waiting = new Map<MessageID, Admission>()
-    /** Old and new sequence numbers of the messages, ascending. */
-    const places: Array<readonly [old: number, now: number]> = []
-    const drafts: Array<Draft> = []
-    const times: Array<number> = []
-    let next = 1
+  const append = ({ drafts, ...at }: ReturnType<Copy["flush"]>, to: SessionID) =>
+    Arr.isNonEmptyReadonlyArray(drafts) ? log.append(to, drafts, at) : Effect.void
 
-    const renaming = {
-      message: (id: MessageID) => ids.get(id),
-      seq: (seq: number) => places.find(([old]) => old >= seq)?.[1]
-    }
-
-    const flush = Effect.suspend(() => {
-      const [batch, at] = [drafts.splice(0), times.splice(0)]
-      return Arr.isNonEmptyReadonlyArray(batch)
-        ? log.append(to, batch, { expectedSeq: next - batch.length - 1, times: at })
-        : Effect.void
-    })
-
-    const add = (event: SessionEvent) => {
-      const made = repeated(event, renaming)
-      if (made === undefined) return
-      drafts.push(made)
-      times.push(event.created)
-      next += 1
-    }
-
-    /** Whether the event is part of the history: by its message, or else by its own place. An edit needs both. */
-    const isIn = (event: SessionEvent): boolean => {
-      const message = messageOf(event, shells)
-      if (edits.has(event.type) && !HistoryPath.contains(path, event.seq)) return false
-      return message === undefined ? HistoryPath.contains(path, event.seq) : ids.has(message)
-    }
-
-    const take = Effect.fnUntraced(function* (event: SessionEvent) {
-      if (event.type === "session.next.prompt.admitted") return void waiting.set(event.data.messageID, event)
-      if (event.type === "session.next.prompt.withdrawn") return void waiting.delete(event.data.messageID)
-      if (event.type === "session.next.labeled") {
-        const { label, messageID } = event.data
-        return label === undefined ? void labels.delete(messageID) : void labels.set(messageID, label)
-      }
-      const message = messageOf(event, shells)
-      const isNew =
-        message !== undefined && !ids.has(message) && HistoryPath.contains(path, event.seq) && makes.has(event.type)
-      if (isNew) {
-        ids.set(message, yield* identifiers.message)
-        if (event.type === "session.next.shell.started") shells.set(event.data.callID, message)
-        const admission = waiting.get(message)
-        if (admission !== undefined) add(admission)
-        places.push([event.seq, next])
-      }
-      if (event.type === "session.next.prompt.promoted") waiting.delete(event.data.messageID)
-      if (isIn(event)) add(event)
-      if (drafts.length >= portion) yield* flush
-    })
-
+  /** Appends what the fork repeats of the source's history. */
+  const copied = Effect.fnUntraced(function* (source: Session, to: SessionID, path: HistoryPath.HistoryPath) {
+    const copy = new Copy(path)
     const head = yield* log.head(source.id)
     let cursor = -1
     for (let hasMore = true; hasMore && cursor < head.seq;) {
       const page = yield* log.read({ sessionID: source.id, after: cursor, incarnation: head.incarnation })
-      for (const event of page.events) if (event.seq <= head.seq) yield* take(event)
+      for (const event of page.events.filter(({ seq }) => seq <= head.seq)) {
+        const message = copy.opens(event)
+        if (message !== undefined) copy.open(message, yield* identifiers.message, event)
+        copy.take(event)
+        if (copy.isFull()) yield* append(copy.flush(), to)
+      }
       cursor = page.cursor
       hasMore = page.hasMore
     }
-    yield* flush
-    return { ids, labels }
+    yield* append(copy.flush(), to)
+    return copy
   })
 
   /** Ends the copy: what the history left open is settled, then the fork's own log begins. */
@@ -210,7 +230,7 @@ export const make = Effect.fnUntraced(function* ({ imported, unlessRemoved }: Ex
     source: Session,
     to: SessionID,
     messageID: MessageID | undefined,
-    { ids, labels }: Effect.Effect.Success<ReturnType<typeof copy>>
+    { ids, labels }: Copy
   ) {
     const { drafts: open } = yield* recovery(yield* store.get(to))
     const named = [...labels].flatMap(([id, label]) => {
@@ -218,10 +238,7 @@ export const make = Effect.fnUntraced(function* ({ imported, unlessRemoved }: Ex
       return now === undefined ? [] : [draft("session.next.labeled", { messageID: now, label })]
     })
     const budget = source.budget === undefined ? [] : [draft("session.next.budget.set", { budget: source.budget })]
-    const forked = draft("session.next.forked", {
-      from: source.id,
-      ...(messageID === undefined ? {} : { messageID })
-    })
+    const forked = draft("session.next.forked", { from: source.id, ...present({ messageID }) })
     yield* log.append(to, Arr.append<Draft, Draft>([...open, ...named, ...budget], forked))
   })
 
@@ -252,10 +269,10 @@ export const make = Effect.fnUntraced(function* ({ imported, unlessRemoved }: Ex
     const prompt = place === undefined ? {} : yield* promptOf(sessionID, place)
     const to = yield* newID(id)
     yield* log.append(to, [yield* createdFrom(source, title)], { expectedSeq: -1 })
-    const copied = Effect.flatMap(copy(source, to, target.path), (copied) =>
-      conclude(source, to, target.messageID, copied)
+    const concluded = Effect.flatMap(copied(source, to, target.path), (copy) =>
+      conclude(source, to, target.messageID, copy)
     )
-    yield* Effect.onError(copied, () => Effect.ignoreLogged(log.remove(to)))
+    yield* Effect.onError(concluded, () => Effect.ignoreLogged(log.remove(to)))
     return { session: yield* store.get(to), ...prompt } satisfies Forked
   })
 

@@ -1,7 +1,7 @@
 /** Runs sessions: admits prompts, starts and stops work. Spec: IN-1..IN-12, EX-E1..EX-E10, CP-41, TU-13. */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { SessionOwner } from "@daybook/log/coordination/SessionOwner"
-import { type ActivityID, Identifiers, SessionID } from "@daybook/log/domain/Identifiers"
+import { type ActivityID, Identifiers, isSessionID, type SessionID } from "@daybook/log/domain/Identifiers"
 import { unfinished } from "@daybook/log/domain/Imported"
 import type { Session } from "@daybook/log/domain/Message"
 import { draft } from "@daybook/log/events/SessionEvents"
@@ -19,8 +19,6 @@ import type { Existing } from "./Placement.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { SessionInput } from "./SessionInput.ts"
 import type { Sessions } from "./Sessions.ts"
-
-const isSessionID = Schema.is(SessionID)
 
 export const make = Effect.fnUntraced(function* ({ changes, unlessRemoved }: Existing) {
   const log = yield* EventLog

@@ -11,6 +11,7 @@ import * as path from "node:path"
 import type { Readable } from "node:stream"
 import { Duration, Effect } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
+import { messageOf } from "@daybook/log/support/SystemError"
 import { type Candidates, candidates, pathsIn, taggedIn, type WorkTree } from "./Candidates.ts"
 import { changesIn, type Pair } from "./Change.ts"
 import { gitFailed, noGit, runGit, startGit } from "./Git.ts"
@@ -87,7 +88,7 @@ const open = (store: string) =>
           await take(1)
           return content
         },
-        catch: (cause) => gitFailed(args, cause instanceof Error ? cause.message : String(cause))
+        catch: (cause) => gitFailed(args, messageOf(cause))
       })
   })
 

@@ -8,6 +8,7 @@ import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { type Duration, Effect, Schedule, type Scope } from "effect"
 import * as FileLock from "@daybook/log/storage/FileLock"
+import { messageOf } from "@daybook/log/support/SystemError"
 import { makeKeyedLock } from "../support/Keyed.ts"
 import type { SnapshotLimits, WorkTree } from "./Candidates.ts"
 import { type GitCommand, runGit } from "./Git.ts"
@@ -33,7 +34,7 @@ export const storeOf = ({ folder }: Pick<StoreOptions, "folder">, { root }: Pick
 export const tryFiles = <A>(doing: string, work: () => Promise<A>): Effect.Effect<A, SnapshotUnavailable> =>
   Effect.tryPromise({
     try: work,
-    catch: (cause) => unavailable("failed", `${doing}: ${cause instanceof Error ? cause.message : String(cause)}`)
+    catch: (cause) => unavailable("failed", `${doing}: ${messageOf(cause)}`)
   })
 
 export const stores = (folder: string): Effect.Effect<ReadonlyArray<string>, SnapshotUnavailable> =>

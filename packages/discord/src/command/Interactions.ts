@@ -6,7 +6,7 @@ import { ApplicationCommandOptionType, InteractionContextType } from "discord.js
 import { Effect, FiberSet, type Scope } from "effect"
 import { may, type Right, type Settings } from "../domain/Settings.ts"
 import type { Services } from "../inbox/Admission.ts"
-import type { Inbox } from "../inbox/Inbox.ts"
+import { type Inbox, threadOf } from "../inbox/Inbox.ts"
 import { Discord } from "../wire/Discord.ts"
 import type { Interaction } from "../wire/Packets.ts"
 import * as Permissions from "./Permissions.ts"
@@ -115,46 +115,44 @@ export const make = Effect.fn("Interactions.make")(function* ({
   const turns = yield* Effect.makeSemaphore(mostAtOnce)
 
   /** The settings that hold where the interaction happened, and its thread if it is one. */
-  const placeOf = (channel: string) =>
-    Effect.gen(function* () {
-      const root = settings.channels[channel]
-      if (root !== undefined) return { settings: root, thread: undefined }
-      const thread = yield* inbox.thread(channel)
-      return thread && { settings: thread.settings, thread }
-    })
+  const placeOf = Effect.fnUntraced(function* (channel: string) {
+    const root = settings.channels[channel]
+    if (root !== undefined) return { settings: root, thread: undefined }
+    const thread = yield* threadOf(inbox, channel)
+    return thread && { settings: thread.settings, thread }
+  })
 
-  const handle = (interaction: Interaction) =>
-    Effect.gen(function* () {
-      const { channel_id: channel, data, member, type } = interaction
-      if (channel === undefined || member === undefined) return
-      const refuse = (why: string) => Permissions.refuseAnswer(discord, interaction, why)
-      const person = { id: member.user.id, roles: member.roles }
-      const place = yield* placeOf(channel)
-      if (place === undefined) return yield* refuse("I do not work in this channel.")
-      if (type !== 2) {
-        const press = yield* Permissions.source(interaction)
-        if (press === undefined) return yield* refuse("This button no longer works.")
-        if (!may(place.settings, person, Permissions.rightOf(press.target))) return yield* refuse(notAllowed)
-        return yield* Permissions.press(interaction, press, person.id, { secrets, decisions })
-      }
-      const command = commands.find(({ name }) => name === data?.name)
-      if (command === undefined) return yield* refuse("There is no such command.")
-      if (!may(place.settings, person, command.right)) return yield* refuse(notAllowed)
-      const { thread } = place
-      const inRoot = (): SlashCommands.Work | undefined => {
-        if (command.name === "ask") return SlashCommands.ask(channel, interaction)
-        return command.name === "status" ? SlashCommands.channelStatus(channel) : undefined
-      }
-      const work = thread === undefined ? inRoot() : SlashCommands.inThread(command.name, thread, interaction, secrets)
-      if (work === undefined) {
-        return yield* refuse(command.place === "thread" ? "Use it in a thread of mine." : "Use it in a channel.")
-      }
-      yield* Permissions.beginAnswer(discord, interaction, command.name === "queue" ? "everyone" : "person")
-      const content = yield* Effect.catchAll(work, (error) =>
-        Effect.as(Effect.logWarning(error.message), `⚠️ ${error.message}`)
-      )
-      yield* Permissions.completeAnswer(discord, interaction, { content })
-    })
+  const handle = Effect.fnUntraced(function* (interaction: Interaction) {
+    const { channel_id: channel, data, member, type } = interaction
+    if (channel === undefined || member === undefined) return
+    const refuse = (why: string) => Permissions.refuseAnswer(discord, interaction, why)
+    const person = { id: member.user.id, roles: member.roles }
+    const place = yield* placeOf(channel)
+    if (place === undefined) return yield* refuse("I do not work in this channel.")
+    if (type !== 2) {
+      const press = yield* Permissions.source(interaction)
+      if (press === undefined) return yield* refuse("This button no longer works.")
+      if (!may(place.settings, person, Permissions.rightOf(press.target))) return yield* refuse(notAllowed)
+      return yield* Permissions.press(interaction, press, person.id, { secrets, decisions })
+    }
+    const command = commands.find(({ name }) => name === data?.name)
+    if (command === undefined) return yield* refuse("There is no such command.")
+    if (!may(place.settings, person, command.right)) return yield* refuse(notAllowed)
+    const { thread } = place
+    const inRoot = (): SlashCommands.Work | undefined => {
+      if (command.name === "ask") return SlashCommands.ask(channel, interaction)
+      return command.name === "status" ? SlashCommands.channelStatus(channel) : undefined
+    }
+    const work = thread === undefined ? inRoot() : SlashCommands.inThread(command.name, thread, interaction, secrets)
+    if (work === undefined) {
+      return yield* refuse(command.place === "thread" ? "Use it in a thread of mine." : "Use it in a channel.")
+    }
+    yield* Permissions.beginAnswer(discord, interaction, command.name === "queue" ? "everyone" : "person")
+    const content = yield* Effect.catchAll(work, (error) =>
+      Effect.as(Effect.logWarning(error.message), `⚠️ ${error.message}`)
+    )
+    yield* Permissions.completeAnswer(discord, interaction, { content })
+  })
 
   return (interaction) =>
     Effect.sync(() => {

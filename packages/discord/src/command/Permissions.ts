@@ -152,41 +152,39 @@ const expiredBody: Body = { content: "🔐 Not decided here in time" }
 type PermissionTarget = Extract<Target, { readonly type: "permission" }>
 
 /** Puts the post of a permission. */
-const show = (thread: string, target: PermissionTarget, body: Body) =>
-  Effect.gen(function* () {
-    const [outbox, sender] = [yield* Outbox, yield* Sender]
-    const key = { sessionID: target.sessionID, event: `ask:${target.ask}`, chunk: 0 }
-    yield* outbox.put(thread, { type: "post", key, body, target })
-    yield* sender.wake(thread)
-  })
+const show = Effect.fnUntraced(function* (thread: string, target: PermissionTarget, body: Body) {
+  const [outbox, sender] = [yield* Outbox, yield* Sender]
+  const key = { sessionID: target.sessionID, event: `ask:${target.ask}`, chunk: 0 }
+  yield* outbox.put(thread, { type: "post", key, body, target })
+  yield* sender.wake(thread)
+})
 
 /** Compares what is asked with what is shown. */
-const look = (secrets: ReadonlyArray<string>) =>
-  Effect.gen(function* () {
-    const [book, outbox] = [yield* Book, yield* Outbox]
-    const shown = yield* outbox.askings
-    if (shown.length === 0 && !(yield* outbox.isCalling)) return
-    // Read before the request, so that an expired permission never counts as decided.
-    const now = yield* Clock.currentTimeMillis
-    const open = yield* book.permissions
-    for (const permission of open) {
-      const { ask, sessionID, timeLeftMs } = permission
-      const thread = yield* outbox.threadOf(sessionID)
-      if (
-        thread === undefined ||
-        shown.some(({ target }) => target.ask === ask) ||
-        (yield* outbox.isPut({ sessionID, event: `ask:${ask}`, chunk: 0 }))
-      )
-        continue
-      const expiry = timeLeftMs === undefined ? {} : { expiresAt: now + timeLeftMs }
-      const body = permissionBody(permission, secrets, expiry.expiresAt)
-      yield* show(thread, { type: "permission", sessionID, ask, ...expiry }, body)
-    }
-    for (const { channel, target } of shown) {
-      if (open.some(({ ask }) => ask === target.ask)) continue
-      yield* show(channel, target, now >= (target.expiresAt ?? Infinity) ? expiredBody : closedBody)
-    }
-  })
+const look = Effect.fnUntraced(function* (secrets: ReadonlyArray<string>) {
+  const [book, outbox] = [yield* Book, yield* Outbox]
+  const shown = yield* outbox.askings
+  if (shown.length === 0 && !(yield* outbox.isCalling)) return
+  // Read before the request, so that an expired permission never counts as decided.
+  const now = yield* Clock.currentTimeMillis
+  const open = yield* book.permissions
+  for (const permission of open) {
+    const { ask, sessionID, timeLeftMs } = permission
+    const thread = yield* outbox.threadOf(sessionID)
+    if (
+      thread === undefined ||
+      shown.some(({ target }) => target.ask === ask) ||
+      (yield* outbox.isPut({ sessionID, event: `ask:${ask}`, chunk: 0 }))
+    )
+      continue
+    const expiry = timeLeftMs === undefined ? {} : { expiresAt: now + timeLeftMs }
+    const body = permissionBody(permission, secrets, expiry.expiresAt)
+    yield* show(thread, { type: "permission", sessionID, ask, ...expiry }, body)
+  }
+  for (const { channel, target } of shown) {
+    if (open.some(({ ask }) => ask === target.ask)) continue
+    yield* show(channel, target, now >= (target.expiresAt ?? Infinity) ? expiredBody : closedBody)
+  }
+})
 
 /** Looks every second, while no person decides: a press is not taken for a decision elsewhere. */
 export const follow = (secrets: ReadonlyArray<string>, decisions: Effect.Semaphore) =>
@@ -203,12 +201,11 @@ export const follow = (secrets: ReadonlyArray<string>, decisions: Effect.Semapho
 type Question = Extract<Target, { readonly type: "question" }>
 
 /** What an interaction does, and to what; undefined if its post is not known. */
-export const source = ({ data }: Interaction) =>
-  Effect.gen(function* () {
-    const control = readControl(data?.custom_id ?? "")
-    const target = control && (yield* (yield* Outbox).targetOf(control.nonce))
-    return control === undefined || target === undefined ? undefined : { ...control, target }
-  })
+export const source = Effect.fnUntraced(function* ({ data }: Interaction) {
+  const control = readControl(data?.custom_id ?? "")
+  const target = control && (yield* (yield* Outbox).targetOf(control.nonce))
+  return control === undefined || target === undefined ? undefined : { ...control, target }
+})
 
 /** A press of a button, a choice of a menu, or a form that was sent. */
 type Press = NonNullable<Effect.Effect.Success<ReturnType<typeof source>>>

@@ -128,99 +128,93 @@ const fork = ({ id, parent }: Thread, interaction: Interaction) =>
     { fork: sessionOf(id) }
   )
 
-const queue = ({ id }: Thread, interaction: Interaction) =>
-  Effect.gen(function* () {
-    const text = textOf(interaction)
-    if (text === "") return "Write a question."
-    const prompt = { text }
-    const book = yield* Book
-    yield* book.prompt({
-      id: promptOfCommand(interaction.id),
-      sessionID: sessionOf(id),
-      prompt,
-      delivery: "queue",
-      expand: false
-    })
-    return `**${nameOf(interaction)}** asks next: ${publishable(text, [])}`
+const queue = Effect.fnUntraced(function* ({ id }: Thread, interaction: Interaction) {
+  const text = textOf(interaction)
+  if (text === "") return "Write a question."
+  const prompt = { text }
+  const book = yield* Book
+  yield* book.prompt({
+    id: promptOfCommand(interaction.id),
+    sessionID: sessionOf(id),
+    prompt,
+    delivery: "queue",
+    expand: false
   })
+  return `**${nameOf(interaction)}** asks next: ${publishable(text, [])}`
+})
 
-const status = ({ id }: Thread) =>
-  Effect.gen(function* () {
-    const [book, outbox] = [yield* Book, yield* Outbox]
-    const sessionID = sessionOf(id)
-    const session = yield* book.get(sessionID)
-    const [inbox, usage, questions, permissions, place, unsent] = yield* Effect.all([
-      book.inbox(sessionID),
-      book.usage(sessionID),
-      book.questions(sessionID),
-      book.permissions,
-      outbox.place(id),
-      outbox.waiting(id)
-    ])
-    return statusText({
-      session,
-      spent: usage.total,
-      waiting: inbox.length,
-      questions: questions.length,
-      permissions: permissions.filter((each) => each.sessionID === sessionID).length,
-      problem: place?.problem ?? null,
-      unsent
-    })
+const status = Effect.fnUntraced(function* ({ id }: Thread) {
+  const [book, outbox] = [yield* Book, yield* Outbox]
+  const sessionID = sessionOf(id)
+  const session = yield* book.get(sessionID)
+  const [inbox, usage, questions, permissions, place, unsent] = yield* Effect.all([
+    book.inbox(sessionID),
+    book.usage(sessionID),
+    book.questions(sessionID),
+    book.permissions,
+    outbox.place(id),
+    outbox.waiting(id)
+  ])
+  return statusText({
+    session,
+    spent: usage.total,
+    waiting: inbox.length,
+    questions: questions.length,
+    permissions: permissions.filter((each) => each.sessionID === sessionID).length,
+    problem: place?.problem ?? null,
+    unsent
   })
+})
 
 /** Answers `/status` in a channel with its problems. */
-export const channelStatus = (channel: string) =>
-  Effect.gen(function* () {
-    const outbox = yield* Outbox
-    const places = yield* outbox.places
-    const threads = places.filter(({ parent }) => parent === channel)
-    const problems = places.filter(
-      ({ channel: id, parent, problem }) => problem !== null && (parent === channel || id === channel)
-    )
-    const unsent = yield* outbox.waiting(channel)
-    return [
-      `**Threads** ${threads.length}`,
-      ...(unsent === 0 ? [] : [`**Not posted yet** ${unsent} messages`]),
-      ...problems.slice(0, 10).map(({ channel: id, problem }) => `⚠️ <#${id}> ${line(problem ?? "", 120)}`)
-    ].join("\n")
-  })
+export const channelStatus = Effect.fnUntraced(function* (channel: string) {
+  const outbox = yield* Outbox
+  const places = yield* outbox.places
+  const threads = places.filter(({ parent }) => parent === channel)
+  const problems = places.filter(
+    ({ channel: id, parent, problem }) => problem !== null && (parent === channel || id === channel)
+  )
+  const unsent = yield* outbox.waiting(channel)
+  return [
+    `**Threads** ${threads.length}`,
+    ...(unsent === 0 ? [] : [`**Not posted yet** ${unsent} messages`]),
+    ...problems.slice(0, 10).map(({ channel: id, problem }) => `⚠️ <#${id}> ${line(problem ?? "", 120)}`)
+  ].join("\n")
+})
 
-const summary = ({ id }: Thread, secrets: ReadonlyArray<string>) =>
-  Effect.gen(function* () {
-    const book = yield* Book
-    const sessionID = sessionOf(id)
-    const session = yield* book.get(sessionID)
-    const [todos, last] = yield* Effect.all([
-      book.todos(sessionID),
-      book.messages({ sessionID, limit: 20, order: "desc" })
-    ])
-    return summaryText(session, { todos, messages: last.items.toReversed(), total: last.total }, secrets)
-  })
+const summary = Effect.fnUntraced(function* ({ id }: Thread, secrets: ReadonlyArray<string>) {
+  const book = yield* Book
+  const sessionID = sessionOf(id)
+  const session = yield* book.get(sessionID)
+  const [todos, last] = yield* Effect.all([
+    book.todos(sessionID),
+    book.messages({ sessionID, limit: 20, order: "desc" })
+  ])
+  return summaryText(session, { todos, messages: last.items.toReversed(), total: last.total }, secrets)
+})
 
-const model = ({ id }: Thread, interaction: Interaction) =>
-  Effect.gen(function* () {
-    const book = yield* Book
-    const given = option(interaction, "model")
-    if (typeof given !== "string") return modelText(yield* book.get(sessionOf(id)))
-    const slash = given.indexOf("/")
-    if (slash <= 0 || slash === given.length - 1) return "Write provider/model."
-    const ref = { providerID: given.slice(0, slash), id: given.slice(slash + 1) }
-    yield* book.switchModel(sessionOf(id), ref)
-    return `The next turn uses ${line(given, 200)}.`
-  })
+const model = Effect.fnUntraced(function* ({ id }: Thread, interaction: Interaction) {
+  const book = yield* Book
+  const given = option(interaction, "model")
+  if (typeof given !== "string") return modelText(yield* book.get(sessionOf(id)))
+  const slash = given.indexOf("/")
+  if (slash <= 0 || slash === given.length - 1) return "Write provider/model."
+  const ref = { providerID: given.slice(0, slash), id: given.slice(slash + 1) }
+  yield* book.switchModel(sessionOf(id), ref)
+  return `The next turn uses ${line(given, 200)}.`
+})
 
-const budget = ({ id }: Thread, interaction: Interaction) =>
-  Effect.gen(function* () {
-    const book = yield* Book
-    const [cost, tokens] = [option(interaction, "cost"), option(interaction, "tokens")]
-    const given: Budget = {
-      ...(typeof cost === "number" ? { cost } : {}),
-      ...(typeof tokens === "number" ? { tokens } : {})
-    }
-    if (Object.keys(given).length > 0) yield* book.setBudget(sessionOf(id), given)
-    const { budget: now = {} } = yield* book.get(sessionOf(id))
-    return `This session may spend ${budgetText(now)}.`
-  })
+const budget = Effect.fnUntraced(function* ({ id }: Thread, interaction: Interaction) {
+  const book = yield* Book
+  const [cost, tokens] = [option(interaction, "cost"), option(interaction, "tokens")]
+  const given: Budget = {
+    ...(typeof cost === "number" ? { cost } : {}),
+    ...(typeof tokens === "number" ? { tokens } : {})
+  }
+  if (Object.keys(given).length > 0) yield* book.setBudget(sessionOf(id), given)
+  const { budget: now = {} } = yield* book.get(sessionOf(id))
+  return `This session may spend ${budgetText(now)}.`
+})
 
 /** What a command does; its text is the answer. */
 export type Work = Effect.Effect<string, { readonly message: string }, Book | Outbox | Sender>

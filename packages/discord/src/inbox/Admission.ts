@@ -59,18 +59,12 @@ const read = (
     let together = 0
     for (const [index, attachment] of attachments.entries()) {
       const name = line(attachment.filename, 120)
-      const missing = (why: string) => void results.push({ missing: `attachment ${name}: ${why}` })
-      if (index >= mostFiles) {
-        missing(`more than ${mostFiles} attachments`)
-        continue
-      }
-      if (attachment.size > mostBytes || together + attachment.size > mostTogether) {
-        missing("it is too large")
-        continue
-      }
-      const bytes = yield* Effect.either(bytesOf(http, attachment))
+      const isLarge = attachment.size > mostBytes || together + attachment.size > mostTogether
+      const refusal =
+        index >= mostFiles ? `more than ${mostFiles} attachments` : isLarge ? "it is too large" : undefined
+      const bytes = yield* Effect.either(refusal === undefined ? bytesOf(http, attachment) : Effect.fail(refusal))
       if (bytes._tag === "Left") {
-        missing(bytes.left)
+        results.push({ missing: `attachment ${name}: ${bytes.left}` })
         continue
       }
       together += bytes.right.length
@@ -129,17 +123,16 @@ const promptFor = (message: Message, self: string) =>
   })
 
 /** Says in the thread, once for each message, why it was not admitted. */
-const refuse = (thread: Thread, message: Message, why: string) =>
-  Effect.gen(function* () {
-    const [outbox, sender] = [yield* Outbox, yield* Sender]
-    yield* outbox.put(thread.id, {
-      type: "post",
-      key: { sessionID: sessionOf(thread.id), event: `refused:${message.id}`, chunk: 0 },
-      body: { content: `⚠️ Not admitted: ${clip(why, 1_500)}` }
-    })
-    yield* outbox.react(message.channel_id, message.id, emoji.failed)
-    yield* Effect.forEach([thread.id, message.channel_id], sender.wake)
+const refuse = Effect.fnUntraced(function* (thread: Thread, message: Message, why: string) {
+  const [outbox, sender] = [yield* Outbox, yield* Sender]
+  yield* outbox.put(thread.id, {
+    type: "post",
+    key: { sessionID: sessionOf(thread.id), event: `refused:${message.id}`, chunk: 0 },
+    body: { content: `⚠️ Not admitted: ${clip(why, 1_500)}` }
   })
+  yield* outbox.react(message.channel_id, message.id, emoji.failed)
+  yield* Effect.forEach([thread.id, message.channel_id], sender.wake)
+})
 
 export const admit = Effect.fn("Admission.admit")(function* (
   thread: Thread,

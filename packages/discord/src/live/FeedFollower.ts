@@ -94,19 +94,18 @@ export const follow = Effect.fn("FeedFollower.follow")(function* (secrets: Reado
   const grow = (session: SessionID, since: number) =>
     FiberMap.run(texts, session, growing(session, since, secrets), { onlyIfMissing: true })
 
-  const applied = (items: Chunk.Chunk<Item>) =>
-    Effect.gen(function* () {
-      const last = Chunk.findLast(items, (item) => item.frame !== "live")
-      if (last._tag === "None" || !("cursor" in last.value)) return
-      const events = Chunk.toReadonlyArray(items).flatMap((item) => (item.frame === "event" ? [item.event] : []))
-      const channels = yield* outbox.apply(events, last.value.cursor)
-      yield* Effect.forEach(channels, sender.wake, { discard: true })
-      for (const event of events) {
-        if (threadOf(event.sessionID) === undefined) continue
-        if (event.type === "session.next.activity.started") yield* grow(event.sessionID, event.seq)
-        if (event.type === "session.next.activity.settled") yield* FiberMap.remove(texts, event.sessionID)
-      }
-    })
+  const applied = Effect.fnUntraced(function* (items: Chunk.Chunk<Item>) {
+    const last = Chunk.findLast(items, (item) => item.frame !== "live")
+    if (last._tag === "None" || !("cursor" in last.value)) return
+    const events = Chunk.toReadonlyArray(items).flatMap((item) => (item.frame === "event" ? [item.event] : []))
+    const channels = yield* outbox.apply(events, last.value.cursor)
+    yield* Effect.forEach(channels, sender.wake, { discard: true })
+    for (const event of events) {
+      if (threadOf(event.sessionID) === undefined) continue
+      if (event.type === "session.next.activity.started") yield* grow(event.sessionID, event.seq)
+      if (event.type === "session.next.activity.settled") yield* FiberMap.remove(texts, event.sessionID)
+    }
+  })
 
   const once = Effect.gen(function* () {
     const after = (yield* outbox.cursor) ?? (yield* begin)

@@ -10,37 +10,6 @@ import { Discord, type DiscordError } from "../wire/Discord.ts"
 import * as Messages from "../wire/Messages.ts"
 import type { Message } from "../wire/Packets.ts"
 
-// Finds the message of an attempt whose end is unknown. A channel has at most one open attempt, so the message is the
-// bot's only message after the attempt's anchor that is no post yet.
-
-/** A message and an answer to a message; other types are notes of Discord. */
-const types = [0, 19]
-
-/** Pages of a hundred messages that are looked through. */
-const mostPages = 20
-
-/** Whether both show the same text: Discord removes space around it. */
-const sameText = (one: string, other: string): boolean => one.trim() === other.trim()
-
-/** The message of the attempt; undefined if it made none. */
-const find = Effect.fn("Finding.find")(function* (channel: string, { anchor = channel, attempt }: DuePost) {
-  const [discord, outbox] = [yield* Discord, yield* Outbox]
-  const candidates: Array<Message> = []
-  let place = anchor
-  for (let page = 0; page < mostPages; page++) {
-    const messages = yield* Messages.after(discord, channel, place)
-    for (const message of messages) {
-      const isOwn = message.author.id === discord.self.id && types.includes(message.type)
-      if (!isOwn || message.interaction_metadata != null || message.webhook_id !== undefined) continue
-      if (!(yield* outbox.isPost(message.id))) candidates.push(message)
-    }
-    const last = messages.at(-1)
-    if (last === undefined || messages.length < 100) break
-    place = last.id
-  }
-  return candidates.find(({ content }) => sameText(content, attempt?.content ?? "")) ?? candidates[0]
-})
-
 // Defines the metrics of the bot.
 
 const counter = (name: string, description: string) =>
@@ -71,148 +40,201 @@ const pause = (error: DiscordError, failures: number): Effect.Effect<Duration.Du
   )
 }
 
-const make = Effect.gen(function* () {
-  const [discord, outbox] = [yield* Discord, yield* Outbox]
-  const services = yield* Effect.context<Discord | Outbox>()
+type Work = Effect.Effect<void, DiscordError | OutboxFailed>
+
+/** What the lanes of all channels share. */
+const makeSending = Effect.gen(function* () {
   const fibers = yield* FiberSet.make<void, DiscordError | OutboxFailed>()
-  const fork = yield* FiberSet.runtime(fibers)<never>()
+  return {
+    discord: yield* Discord,
+    outbox: yield* Outbox,
+    begun: yield* Queue.unbounded<Beginning>(),
+    fork: yield* FiberSet.runtime(fibers)<never>(),
+    failed: Effect.zipRight(FiberSet.join(fibers), Effect.never),
+    /** Lanes that run; true: something was added since they looked. */
+    lanes: new Map<string, boolean>()
+  }
+})
 
-  const begun = yield* Queue.unbounded<Beginning>()
+type Sending = Effect.Effect.Success<typeof makeSending>
 
-  const created = (channel: string, { id, target }: DuePost, message: string, shown: Body) =>
-    Effect.zipRight(
-      Effect.zipRight(outbox.created(id, message, shown), Metric.increment(postCount)),
-      target?.type === "begin" ? Queue.offer(begun, { channel, message, target }) : Effect.void
-    )
+// Finds the message of an attempt whose end is unknown. A channel has at most one open attempt, so the message is the
+// bot's only message after the attempt's anchor that is no post yet.
 
-  const anchorOf = (channel: string) =>
-    Effect.gen(function* () {
-      const newest = yield* outbox.newest(channel)
-      if (newest !== undefined) return newest
-      const place = yield* outbox.place(channel)
-      return place === undefined || place.parent !== null ? channel : (place.last ?? channel)
-    })
+/** A message and an answer to a message; other types are notes of Discord. */
+const types = [0, 19]
 
-  const create = (channel: string, post: DuePost) =>
-    Effect.gen(function* () {
-      if (post.attempt !== undefined) {
-        yield* Metric.increment(doubtCount)
-        const found = yield* Effect.provide(find(channel, post), services)
-        if (found !== undefined) {
-          const shown = sameText(found.content, post.attempt.content) ? post.attempt : { content: found.content }
-          return yield* created(channel, post, found.id, shown)
-        }
+/** Pages of a hundred messages that are looked through. */
+const mostPages = 20
+
+/** Whether both show the same text: Discord removes space around it. */
+const sameText = (one: string, other: string): boolean => one.trim() === other.trim()
+
+/** The message of the attempt; undefined if it made none. */
+const find = Effect.fn("Finding.find")(function* (
+  { discord, outbox }: Sending,
+  channel: string,
+  { anchor = channel, attempt }: DuePost
+) {
+  const candidates: Array<Message> = []
+  let place = anchor
+  for (let page = 0; page < mostPages; page++) {
+    const messages = yield* Messages.after(discord, channel, place)
+    for (const message of messages) {
+      const isOwn = message.author.id === discord.self.id && types.includes(message.type)
+      if (!isOwn || message.interaction_metadata != null || message.webhook_id !== undefined) continue
+      if (!(yield* outbox.isPost(message.id))) candidates.push(message)
+    }
+    const last = messages.at(-1)
+    if (last === undefined || messages.length < 100) break
+    place = last.id
+  }
+  return candidates.find(({ content }) => sameText(content, attempt?.content ?? "")) ?? candidates[0]
+})
+
+// Sends one post or reaction.
+
+const created = ({ begun, outbox }: Sending, channel: string, { id, target }: DuePost, message: string, shown: Body) =>
+  Effect.zipRight(
+    Effect.zipRight(outbox.created(id, message, shown), Metric.increment(postCount)),
+    target?.type === "begin" ? Queue.offer(begun, { channel, message, target }) : Effect.void
+  )
+
+const anchorOf = Effect.fnUntraced(function* ({ outbox }: Sending, channel: string) {
+  const newest = yield* outbox.newest(channel)
+  if (newest !== undefined) return newest
+  const place = yield* outbox.place(channel)
+  return place === undefined || place.parent !== null ? channel : (place.last ?? channel)
+})
+
+const create = Effect.fnUntraced(function* (sending: Sending, channel: string, post: DuePost) {
+  const { discord, outbox } = sending
+  if (post.attempt !== undefined) {
+    yield* Metric.increment(doubtCount)
+    const found = yield* find(sending, channel, post)
+    if (found !== undefined) {
+      const shown = sameText(found.content, post.attempt.content) ? post.attempt : { content: found.content }
+      return yield* created(sending, channel, post, found.id, shown)
+    }
+  }
+  yield* outbox.attempted(post.id, post.body, yield* anchorOf(sending, channel))
+  const message = yield* Messages.create(discord, channel, post.nonce, post.body).pipe(
+    Effect.tapError(({ reason }) => (reason === "lost" ? Effect.void : outbox.notCreated(post.id)))
+  )
+  // Within the nonce's window, an earlier attempt may have made it with an earlier text.
+  const shown = sameText(message.content, post.body.content) ? post.body : { content: message.content }
+  yield* created(sending, channel, post, message.id, shown)
+})
+
+const edit = ({ discord, outbox }: Sending, channel: string, message: string, { body, id, nonce }: DuePost) =>
+  Messages.edit(discord, channel, message, nonce, body).pipe(
+    Effect.zipRight(outbox.shown(id, body)),
+    Effect.zipRight(Metric.increment(editCount))
+  )
+
+const noted = (channel: string, error: DiscordError) =>
+  Effect.zipRight(
+    Metric.increment(Metric.tagged(failureCount, "reason", error.reason)),
+    Effect.annotateLogs(Effect.logWarning(error.message), { channel })
+  )
+
+const post = (sending: Sending, channel: string, due: DuePost) =>
+  (due.message === undefined ? create(sending, channel, due) : edit(sending, channel, due.message, due)).pipe(
+    Effect.catchTag("DiscordError", (error): Work => {
+      const { discord, outbox } = sending
+      switch (error.reason) {
+        case "channel-gone":
+          return Effect.zipRight(noted(channel, error), outbox.closed(channel, error.message))
+        case "message-gone":
+        case "invalid":
+        case "done-before":
+          return Effect.zipRight(noted(channel, error), outbox.dropped(due.id, error.message))
+        case "archived":
+          return Effect.catchTag(Messages.unarchive(discord, channel), "DiscordError", () => error)
+        default:
+          return error
       }
-      yield* outbox.attempted(post.id, post.body, yield* anchorOf(channel))
-      const message = yield* Messages.create(discord, channel, post.nonce, post.body).pipe(
-        Effect.tapError(({ reason }) => (reason === "lost" ? Effect.void : outbox.notCreated(post.id)))
-      )
-      // Within the nonce's window, an earlier attempt may have made it with an earlier text.
-      const shown = sameText(message.content, post.body.content) ? post.body : { content: message.content }
-      yield* created(channel, post, message.id, shown)
     })
+  )
 
-  const edit = (channel: string, message: string, post: DuePost) =>
-    Effect.zipRight(
-      Messages.edit(discord, channel, message, post.nonce, post.body),
-      Effect.zipRight(outbox.shown(post.id, post.body), Metric.increment(editCount))
+const reaction = ({ discord, outbox }: Sending, channel: string, { emoji, message, shown }: DueReaction) =>
+  Effect.gen(function* () {
+    if (emoji !== null) yield* Messages.react(discord, channel, message, emoji)
+    if (shown !== null && shown !== emoji) yield* Messages.unreact(discord, channel, message, shown)
+  }).pipe(
+    Effect.catchIf(
+      ({ reason }) => reason !== "lost" && reason !== "unauthorized",
+      (error) => Effect.annotateLogs(Effect.logDebug(error.message), { channel })
+    ),
+    Effect.zipRight(outbox.reacted(message, emoji))
+  )
+
+// Sends what is due, in lanes.
+
+/** Sends posts one at a time until nothing is due. The one in hand is finished, whatever ends the bot. */
+const drain = Effect.fnUntraced(function* <A>(
+  { outbox }: Sending,
+  channel: string,
+  next: Effect.Effect<A | undefined, OutboxFailed>,
+  send: (due: A) => Work
+) {
+  let failures = 0
+  for (;;) {
+    const due = yield* next
+    if (due === undefined) break
+    const error = yield* send(due).pipe(
+      Effect.as(undefined),
+      Effect.catchTag("DiscordError", (error) => Effect.succeed(error)),
+      Effect.uninterruptible
     )
+    if (error === undefined) {
+      if (failures > 0) yield* outbox.setProblem(channel, null)
+      failures = 0
+      continue
+    }
+    if (error.reason === "unauthorized") return yield* error
+    yield* noted(channel, error)
+    yield* outbox.setProblem(channel, error.message)
+    yield* Effect.sleep(yield* pause(error, failures++))
+  }
+})
 
-  const post = (channel: string, due: DuePost) =>
-    (due.message === undefined ? create(channel, due) : edit(channel, due.message, due)).pipe(
-      Effect.catchTag("DiscordError", (error): Effect.Effect<void, DiscordError | OutboxFailed> => {
-        switch (error.reason) {
-          case "channel-gone":
-            return Effect.zipRight(noted(channel, error), outbox.closed(channel, error.message))
-          case "message-gone":
-          case "invalid":
-          case "done-before":
-            return Effect.zipRight(noted(channel, error), outbox.dropped(due.id, error.message))
-          case "archived":
-            return Effect.catchTag(Messages.unarchive(discord, channel), "DiscordError", () => error)
-          default:
-            return error
-        }
-      })
-    )
-
-  const noted = (channel: string, error: DiscordError) =>
-    Effect.zipRight(
-      Metric.increment(Metric.tagged(failureCount, "reason", error.reason)),
-      Effect.annotateLogs(Effect.logWarning(error.message), { channel })
-    )
-
-  const reaction = (channel: string, { emoji, message, shown }: DueReaction) =>
-    Effect.gen(function* () {
-      if (emoji !== null) yield* Messages.react(discord, channel, message, emoji)
-      if (shown !== null && shown !== emoji) yield* Messages.unreact(discord, channel, message, shown)
-    }).pipe(
-      Effect.catchIf(
-        ({ reason }) => reason !== "lost" && reason !== "unauthorized",
-        (error) => Effect.annotateLogs(Effect.logDebug(error.message), { channel })
-      ),
-      Effect.zipRight(outbox.reacted(message, emoji))
-    )
-
-  /** Sends posts one at a time until nothing is due. The one in hand is finished, whatever ends the bot. */
-  const drain = <A>(
-    channel: string,
-    next: Effect.Effect<A | undefined, OutboxFailed>,
-    send: (due: A) => Effect.Effect<void, DiscordError | OutboxFailed>
-  ) =>
-    Effect.gen(function* () {
-      let failures = 0
-      for (;;) {
-        const due = yield* next
-        if (due === undefined) break
-        const error = yield* send(due).pipe(
-          Effect.as(undefined),
-          Effect.catchTag("DiscordError", (error) => Effect.succeed(error)),
-          Effect.uninterruptible
-        )
-        if (error === undefined) {
-          if (failures > 0) yield* outbox.setProblem(channel, null)
-          failures = 0
-          continue
-        }
-        if (error.reason === "unauthorized") return yield* error
-        yield* noted(channel, error)
-        yield* outbox.setProblem(channel, error.message)
-        yield* Effect.sleep(yield* pause(error, failures++))
+/** Does the work in the lane: now, or again after it if the lane does it already. */
+const lane = ({ fork, lanes }: Sending, key: string, work: Work) =>
+  Effect.sync(() => {
+    const isNew = !lanes.has(key)
+    lanes.set(key, true)
+    if (!isNew) return
+    const run = Effect.gen(function* () {
+      while (lanes.get(key) === true) {
+        lanes.set(key, false)
+        yield* work
       }
     })
-
-  /** Lanes that run; true: something was added since they looked. */
-  const lanes = new Map<string, boolean>()
-  const lane = (key: string, work: Effect.Effect<void, DiscordError | OutboxFailed>) =>
-    Effect.sync(() => {
-      const isNew = !lanes.has(key)
-      lanes.set(key, true)
-      if (!isNew) return
-      fork(
-        Effect.gen(function* () {
-          while (lanes.get(key) === true) {
-            lanes.set(key, false)
-            yield* work
-          }
-        }).pipe(Effect.ensuring(Effect.sync(() => lanes.delete(key))))
-      )
-    })
-
-  const wake = (channel: string) =>
-    Effect.zipRight(
-      lane(
-        `posts ${channel}`,
-        drain(channel, outbox.nextPost(channel), (due) => post(channel, due))
-      ),
-      lane(
-        `reactions ${channel}`,
-        drain(channel, outbox.nextReaction(channel), (due) => reaction(channel, due))
+    fork(
+      Effect.ensuring(
+        run,
+        Effect.sync(() => lanes.delete(key))
       )
     )
+  })
+
+const wake = (sending: Sending, channel: string) => {
+  const { outbox } = sending
+  const posts = drain(sending, channel, outbox.nextPost(channel), (due) => post(sending, channel, due))
+  const reactions = drain(sending, channel, outbox.nextReaction(channel), (due) => reaction(sending, channel, due))
+  return Effect.zipRight(lane(sending, `posts ${channel}`, posts), lane(sending, `reactions ${channel}`, reactions))
+}
+
+const make = Effect.gen(function* () {
+  const sending = yield* makeSending
+  const { begun, failed, outbox } = sending
   // What was due when the bot ended.
-  yield* Effect.flatMap(outbox.due, Effect.forEach(wake, { discard: true }))
-  return Sender.of({ wake, begun, failed: Effect.zipRight(FiberSet.join(fibers), Effect.never) })
+  yield* Effect.flatMap(
+    outbox.due,
+    Effect.forEach((channel) => wake(sending, channel), { discard: true })
+  )
+  return Sender.of({ wake: (channel) => wake(sending, channel), begun, failed })
 })
 
 export const layer: Layer.Layer<Sender, OutboxFailed, Discord | Outbox> = Layer.scoped(Sender, make)

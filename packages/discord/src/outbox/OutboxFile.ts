@@ -5,8 +5,9 @@ import * as Reactivity from "@effect/experimental/Reactivity"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Predicate, Schedule, Schema, type Scope } from "effect"
 import * as Connection from "@daybook/log/storage/Connection"
-import { pragma, immediately } from "@daybook/log/storage/Transaction"
+import { immediately, pragma, reasonOf } from "@daybook/log/storage/Transaction"
 import { makePrivate } from "@daybook/log/storage/PrivateFile"
+import { messageOf } from "@daybook/log/support/SystemError"
 
 /** The outbox cannot be read or written. */
 export class OutboxFailed extends Schema.TaggedError<OutboxFailed>("@daybook/discord/OutboxFailed")("OutboxFailed", {
@@ -72,20 +73,15 @@ const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename:
   yield* sql`UPDATE consumer SET one = 1`
 })
 
-const causeOf = (error: unknown) => (Predicate.hasProperty(error, "cause") ? error.cause : error)
-
-const isLocked = (error: unknown): boolean => {
-  const cause = causeOf(error)
-  return Predicate.hasProperty(cause, "code") && String(cause.code).startsWith("SQLITE_BUSY")
-}
+const isLocked = (error: unknown): boolean => reasonOf(error) === "busy"
 
 export const failed =
   (filename: string) =>
   (error: unknown): OutboxFailed => {
     if (error instanceof OutboxFailed) return error
-    const cause = causeOf(error)
     if (isLocked(error)) return new OutboxFailed({ filename, details: "another bot uses this outbox" })
-    return new OutboxFailed({ filename, details: cause instanceof Error ? cause.message : String(cause) })
+    const cause = Predicate.hasProperty(error, "cause") ? error.cause : error
+    return new OutboxFailed({ filename, details: messageOf(cause) })
   }
 
 export const open = (filename: string): Effect.Effect<SqlClient.SqlClient, OutboxFailed, Scope.Scope> =>

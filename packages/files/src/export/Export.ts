@@ -3,11 +3,12 @@
  * files. `Exporter.ts` runs one operation at a time. Spec: FI-60..FI-90 in specs/files.md.
  */
 import { chmod, realpath, stat } from "node:fs/promises"
-import { Effect, Predicate, Schema } from "effect"
-import { SessionID } from "@daybook/log/domain/Identifiers"
+import { Effect } from "effect"
+import { isSessionID, SessionID } from "@daybook/log/domain/Identifiers"
 import { type EventLog, SessionNotFound } from "@daybook/log/log/EventLog"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
+import { codeOf, messageOf } from "@daybook/log/support/SystemError"
 import { processUid } from "../disk/FileCalls.ts"
 import * as SafeFiles from "../disk/SafeFiles.ts"
 import { type Finding, PathRefused, RootOfAnotherStore, RootUnusable } from "../layout/Errors.ts"
@@ -24,11 +25,7 @@ import { attempt, finish, intactIndex, type Work, writeIndexes } from "./Work.ts
 type Root = { readonly files: SafeFiles.SafeFiles; readonly ledger: Ledger.Ledger }
 
 const saidBy = (error: unknown): string =>
-  Predicate.hasProperty(error, "code") && error.code === "EEXIST"
-    ? "it is a file; give a folder"
-    : error instanceof Error
-      ? error.message
-      : String(error)
+  codeOf(error) === "EEXIST" ? "it is a file; give a folder" : messageOf(error)
 
 /** The real path of the root, and the permissions below it. A new root is 0700, or 0711 with shared spaces. */
 export const openFolder = (
@@ -121,76 +118,72 @@ const unlessRefused = <E>(intact: Effect.Effect<boolean, E | PathRefused>) =>
     () => Effect.succeed(false)
   )
 
-const retryBehind = (work: Work) =>
-  Effect.gen(function* () {
-    const ids = yield* work.tracker.ledger.behind(behindAtOnce)
-    for (const id of ids) {
-      yield* attempt(
-        work,
-        id,
-        Effect.catchIf(
-          advance(work, id),
-          // It was removed while its export failed.
-          (error) => error._tag === "SessionNotFound" && error.removed !== true,
-          () => work.writer.drop(id)
-        )
+const retryBehind = Effect.fnUntraced(function* (work: Work) {
+  const ids = yield* work.tracker.ledger.behind(behindAtOnce)
+  for (const id of ids) {
+    yield* attempt(
+      work,
+      id,
+      Effect.catchIf(
+        advance(work, id),
+        // It was removed while its export failed.
+        (error) => error._tag === "SessionNotFound" && error.removed !== true,
+        () => work.writer.drop(id)
       )
-    }
-    yield* writeIndexes(work, work.writer.dueIndexes())
-  })
+    )
+  }
+  yield* writeIndexes(work, work.writer.dueIndexes())
+})
 
 /** Compares the stamps of all files and restores the sessions and indexes that changed. */
-const sweep = (work: Work) =>
-  Effect.gen(function* () {
-    const put: Array<string> = []
-    for (let after = ""; ;) {
-      const records = yield* work.tracker.ledger.sessions(after, sweptAtOnce)
-      const intact = yield* Effect.forEach(
-        records,
-        (record) => Effect.map(unlessRefused(work.writer.intact(record)), (intact) => ({ id: record.id, intact })),
-        { concurrency: 8 }
-      )
-      const broken = intact.filter(({ intact }) => !intact).map(({ id }) => id)
-      yield* finish(work, broken, true)
-      put.push(...broken)
-      const last = records.at(-1)
-      if (last === undefined) break
-      after = last.id
-    }
-    yield* writeIndexes(work, [...work.writer.dueIndexes(), ...(yield* work.tracker.ledger.indexes)])
-    return put
-  })
-
-const sweepSessions = (work: Work, after: string) =>
-  Effect.gen(function* () {
-    const records = yield* work.tracker.ledger.sessions(after, lookedAtOnce)
-    const last = records.at(-1)
-    work.round = last === undefined ? { indexes: "" } : { sessions: last.id }
-    const broken: Array<SessionRecord> = []
-    for (const record of records) {
-      // `retryBehind` handles it.
-      if (record.behind) continue
-      if (!(yield* unlessRefused(work.writer.intact(record)))) broken.push(record)
-    }
-    yield* finish(
-      work,
-      broken.map(({ id }) => id),
-      true
+const sweep = Effect.fnUntraced(function* (work: Work) {
+  const put: Array<string> = []
+  for (let after = ""; ;) {
+    const records = yield* work.tracker.ledger.sessions(after, sweptAtOnce)
+    const intact = yield* Effect.forEach(
+      records,
+      (record) => Effect.map(unlessRefused(work.writer.intact(record)), (intact) => ({ id: record.id, intact })),
+      { concurrency: 8 }
     )
-    yield* writeIndexes(work, [...work.writer.dueIndexes(), ...broken.map(({ index }) => index)])
-    return broken.length > 0
-  })
+    const broken = intact.filter(({ intact }) => !intact).map(({ id }) => id)
+    yield* finish(work, broken, true)
+    put.push(...broken)
+    const last = records.at(-1)
+    if (last === undefined) break
+    after = last.id
+  }
+  yield* writeIndexes(work, [...work.writer.dueIndexes(), ...(yield* work.tracker.ledger.indexes)])
+  return put
+})
 
-const sweepIndexes = (work: Work, after: string) =>
-  Effect.gen(function* () {
-    const indexes = (yield* work.tracker.ledger.indexes).filter((index) => index > after).slice(0, indexesAtOnce)
-    const last = indexes.at(-1)
-    work.round = last === undefined ? { sessions: "" } : { indexes: last }
-    for (const index of indexes) {
-      if (!(yield* unlessRefused(intactIndex(work.tracker, index)))) yield* writeIndexes(work, [index])
-    }
-    return false
-  })
+const sweepSessions = Effect.fnUntraced(function* (work: Work, after: string) {
+  const records = yield* work.tracker.ledger.sessions(after, lookedAtOnce)
+  const last = records.at(-1)
+  work.round = last === undefined ? { indexes: "" } : { sessions: last.id }
+  const broken: Array<SessionRecord> = []
+  for (const record of records) {
+    // `retryBehind` handles it.
+    if (record.behind) continue
+    if (!(yield* unlessRefused(work.writer.intact(record)))) broken.push(record)
+  }
+  yield* finish(
+    work,
+    broken.map(({ id }) => id),
+    true
+  )
+  yield* writeIndexes(work, [...work.writer.dueIndexes(), ...broken.map(({ index }) => index)])
+  return broken.length > 0
+})
+
+const sweepIndexes = Effect.fnUntraced(function* (work: Work, after: string) {
+  const indexes = (yield* work.tracker.ledger.indexes).filter((index) => index > after).slice(0, indexesAtOnce)
+  const last = indexes.at(-1)
+  work.round = last === undefined ? { sessions: "" } : { indexes: last }
+  for (const index of indexes) {
+    if (!(yield* unlessRefused(intactIndex(work.tracker, index)))) yield* writeIndexes(work, [index])
+  }
+  return false
+})
 
 /** Checks the next few sessions or indexes, so that time and memory do not depend on their number. */
 const sweepSome = (work: Work) =>
@@ -207,15 +200,12 @@ export interface ExportOptions {
   readonly report: (finding: Finding) => Effect.Effect<void>
 }
 
-const isID = Schema.is(SessionID)
-
-const catchUp = (work: Work) =>
-  Effect.gen(function* () {
-    const { position, sessions } = yield* pullAll(work)
-    yield* retryBehind(work)
-    for (const id of yield* sweep(work)) sessions.add(id)
-    return { position, sessions: sessions.size }
-  })
+const catchUp = Effect.fnUntraced(function* (work: Work) {
+  const { position, sessions } = yield* pullAll(work)
+  yield* retryBehind(work)
+  for (const id of yield* sweep(work)) sessions.add(id)
+  return { position, sessions: sessions.size }
+})
 
 const isUnknown = (work: Work, index: string) =>
   Effect.flatMap(
@@ -238,7 +228,7 @@ const removeFiles = Effect.fn("Exporter.removeFiles")(function* (work: Work) {
 })
 
 const exportSession = Effect.fn("Exporter.exportSession")(function* (work: Work, id: string) {
-  if (!isID(id)) return yield* new SessionNotFound({ sessionID: id })
+  if (!isSessionID(id)) return yield* new SessionNotFound({ sessionID: id })
   yield* work.log.head(id)
   const hadRemains = yield* applyRemovals(work)
   yield* attempt(work, id, advance(work, id))

@@ -5,6 +5,7 @@
  */
 import { Cause, Clock, Deferred, Effect, Queue, Schedule, type Scope, Stream } from "effect"
 import type { EventLog } from "@daybook/log/log/EventLog"
+import { messageOf } from "@daybook/log/support/SystemError"
 import type { ExportError } from "../layout/Errors.ts"
 import type { FollowerState } from "../record/LedgerFile.ts"
 
@@ -49,7 +50,7 @@ type Waiter = { readonly position: number; readonly done: Deferred.Deferred<void
 
 const sentenceOf = (cause: Cause.Cause<ExportError>): string => {
   const error = Cause.squash(cause)
-  return error instanceof Error ? error.message : String(error)
+  return messageOf(error)
 }
 
 /** The loop between two steps. */
@@ -97,17 +98,16 @@ const logged = ({ at }: Loop, cause: Cause.Cause<ExportError>) =>
   )
 
 /** Logs a failure once, and again when it changes or lasts. Releases every waiting caller. */
-const failed = (loop: Loop, cause: Cause.Cause<ExportError>) =>
-  Effect.gen(function* () {
-    const sentence = sentenceOf(cause)
-    const isNew = loop.state !== "failing" || sentence !== loop.error
-    loop.attempts += 1
-    if (isNew || loop.attempts % remindAfter === 0) yield* logged(loop, cause)
-    if (isNew) yield* become(loop, "failing", sentence)
-    loop.state = "failing"
-    loop.error = sentence
-    yield* release(loop, Number.POSITIVE_INFINITY)
-  })
+const failed = Effect.fnUntraced(function* (loop: Loop, cause: Cause.Cause<ExportError>) {
+  const sentence = sentenceOf(cause)
+  const isNew = loop.state !== "failing" || sentence !== loop.error
+  loop.attempts += 1
+  if (isNew || loop.attempts % remindAfter === 0) yield* logged(loop, cause)
+  if (isNew) yield* become(loop, "failing", sentence)
+  loop.state = "failing"
+  loop.error = sentence
+  yield* release(loop, Number.POSITIVE_INFINITY)
+})
 
 const recovered = (loop: Loop) =>
   Effect.suspend(() => {

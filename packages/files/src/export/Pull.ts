@@ -1,6 +1,6 @@
 /** Exports the feed batch by batch, and follows removals. Spec: FI-69, FI-82, FI-97 in specs/files.md. */
 import { Array as Arr, Effect, Option, Schema } from "effect"
-import { SessionID } from "@daybook/log/domain/Identifiers"
+import { isSessionID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { EventLog } from "@daybook/log/log/EventLog"
 import { houses, lookForHouse, type SafeFiles } from "../disk/SafeFiles.ts"
@@ -152,8 +152,6 @@ const find = Effect.fnUntraced(function* (tracker: TrackedFolder.Tracker, log: E
 /** Pages of the feed that are read before values, context and indexes are written. */
 const pagesAtOnce = 16
 
-const isID = Schema.is(SessionID)
-
 export interface PullResult {
   readonly position: number
   readonly hasMore: boolean
@@ -161,39 +159,41 @@ export interface PullResult {
 }
 
 /** Removes files of removed sessions that a lost record left behind; returns whether there were any. */
-export const removeRemains = (work: Work) =>
-  Effect.gen(function* () {
-    if (work.looked) return false
-    const found = yield* find(work.tracker, work.log)
-    for (const { id } of found.remains) yield* attempt(work, id, work.writer.drop(id))
-    work.foundIndexes = found.indexes
-    work.looked = true
-    return found.remains.length > 0
-  })
+export const removeRemains = Effect.fnUntraced(function* (work: Work) {
+  if (work.looked) return false
+  const found = yield* find(work.tracker, work.log)
+  for (const { id } of found.remains) yield* attempt(work, id, work.writer.drop(id))
+  work.foundIndexes = found.indexes
+  work.looked = true
+  return found.remains.length > 0
+})
 
 /** Applies the removals since the cursor, and returns the events that they leave of this page. */
-export const followRemovals = (work: Work, cursor: Cursor, events: ReadonlyArray<SessionEvent>) =>
-  Effect.gen(function* () {
-    const removed = new Map<string, number>()
-    let after = cursor.removals
-    while (true) {
-      const page = yield* work.log.removals({ after })
-      // Pending rows of a removed session are handled like written ones.
-      if (page.length > 0) yield* flush(work)
-      for (const { number, position, sessionID } of page) {
-        removed.set(sessionID, position)
-        const record = yield* work.tracker.ledger.session(sessionID)
-        if (record !== undefined && record.position <= position)
-          yield* attempt(work, sessionID, work.writer.drop(sessionID))
-        after = number
-      }
-      if (page.length < 512) break
+export const followRemovals = Effect.fnUntraced(function* (
+  work: Work,
+  cursor: Cursor,
+  events: ReadonlyArray<SessionEvent>
+) {
+  const removed = new Map<string, number>()
+  let after = cursor.removals
+  while (true) {
+    const page = yield* work.log.removals({ after })
+    // Pending rows of a removed session are handled like written ones.
+    if (page.length > 0) yield* flush(work)
+    for (const { number, position, sessionID } of page) {
+      removed.set(sessionID, position)
+      const record = yield* work.tracker.ledger.session(sessionID)
+      if (record !== undefined && record.position <= position)
+        yield* attempt(work, sessionID, work.writer.drop(sessionID))
+      after = number
     }
-    return {
-      removals: after,
-      events: events.filter(({ position, sessionID }) => position > (removed.get(sessionID) ?? 0))
-    }
-  })
+    if (page.length < 512) break
+  }
+  return {
+    removals: after,
+    events: events.filter(({ position, sessionID }) => position > (removed.get(sessionID) ?? 0))
+  }
+})
 
 /** Reads the next page of the feed without pruned events. An unreadable event gives an empty page; its session waits there. */
 const nextPage = (work: Work, after: number) =>
@@ -202,7 +202,7 @@ const nextPage = (work: Work, after: number) =>
     if (position === undefined) return error
     const page = { events: [], position, hasMore: true }
     // The session id is unreadable too.
-    if (!isID(sessionID))
+    if (!isSessionID(sessionID))
       return Effect.as(tell(work, { kind: "behind", path: "", sessionID, details: error.message }), page)
     const leave = Effect.flatMap(work.writer.leave(sessionID), (path) =>
       tell(work, { kind: "behind", path, sessionID, details: error.message })
@@ -253,12 +253,11 @@ export const pull = (work: Work): Effect.Effect<PullResult, ExportError> =>
     Effect.onError(() => Effect.sync(() => work.writer.waiting().forEach(work.writer.forget)))
   )
 
-export const pullAll = (work: Work) =>
-  Effect.gen(function* () {
-    const sessions = new Set<string>()
-    while (true) {
-      const pulled = yield* pull(work)
-      for (const id of pulled.sessions) sessions.add(id)
-      if (!pulled.hasMore) return { position: pulled.position, sessions }
-    }
-  })
+export const pullAll = Effect.fnUntraced(function* (work: Work) {
+  const sessions = new Set<string>()
+  while (true) {
+    const pulled = yield* pull(work)
+    for (const id of pulled.sessions) sessions.add(id)
+    if (!pulled.hasMore) return { position: pulled.position, sessions }
+  }
+})

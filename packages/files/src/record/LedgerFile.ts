@@ -8,10 +8,9 @@ import { type FileHandle, lstat, open as openFile } from "node:fs/promises"
 import { join } from "node:path"
 import * as Reactivity from "@effect/experimental/Reactivity"
 import type * as SqlClient from "@effect/sql/SqlClient"
-import * as SqlError from "@effect/sql/SqlError"
-import { Effect, Either, ExecutionStrategy, Exit, Option, Predicate, Schema, Scope } from "effect"
+import { Effect, Either, ExecutionStrategy, Exit, Option, Schema, Scope } from "effect"
 import * as Connection from "@daybook/log/storage/Connection"
-import { pragma, immediately } from "@daybook/log/storage/Transaction"
+import { immediately, pragma, reasonOf } from "@daybook/log/storage/Transaction"
 import * as UnusedBytes from "@daybook/log/storage/UnusedBytes"
 import { isAbsent } from "@daybook/log/support/SystemError"
 import { processUid } from "../disk/FileCalls.ts"
@@ -43,15 +42,6 @@ export { recordsFolder }
 export const ownFolder = (uid: number): string => `${recordsFolder}/${uid}`
 const version = 1
 const applicationID = 0x4461794c
-
-const isCode = (error: unknown, codes: ReadonlyArray<string>): boolean => {
-  const cause = error instanceof SqlError.SqlError ? error.cause : error
-  return (
-    Predicate.hasProperty(cause, "code") &&
-    typeof cause.code === "string" &&
-    codes.some((code) => String(cause.code).startsWith(code))
-  )
-}
 
 const schema = [
   `CREATE TABLE cursor (one INTEGER PRIMARY KEY CHECK (one = 1), position INTEGER NOT NULL, event_id TEXT,
@@ -119,18 +109,17 @@ const connect = (
     if (Either.isRight(sql)) return sql.right
     yield* Scope.close(scope, Exit.void)
     const error = sql.left
-    if (isCode(error, ["SQLITE_BUSY", "SQLITE_LOCKED"])) return yield* new RootBusy({ root })
-    if (error instanceof NotOurs || isCode(error, ["SQLITE_NOTADB", "SQLITE_CORRUPT"])) return undefined
+    if (reasonOf(error) === "busy") return yield* new RootBusy({ root })
+    if (error instanceof NotOurs || reasonOf(error) === "corrupt") return undefined
     return yield* new RootUnusable({ root, details: new LedgerFailed({ path: filename, cause: error }).message })
   })
 
 /** Moves the record of a version that had one for all users. */
-const adoptFormer = (files: SafeFiles, fileName: string) =>
-  Effect.gen(function* () {
-    const former = `${recordsFolder}/ledger.sqlite`
-    if ((yield* files.stamp(fileName)) !== undefined || (yield* files.stamp(former)) === undefined) return
-    for (const suffix of ["-wal", "-shm", ""]) yield* files.rename(former + suffix, fileName + suffix)
-  })
+const adoptFormer = Effect.fnUntraced(function* (files: SafeFiles, fileName: string) {
+  const former = `${recordsFolder}/ledger.sqlite`
+  if ((yield* files.stamp(fileName)) !== undefined || (yield* files.stamp(former)) === undefined) return
+  for (const suffix of ["-wal", "-shm", ""]) yield* files.rename(former + suffix, fileName + suffix)
+})
 
 const unusable = (root: string) => (error: SafeError) => new RootUnusable({ root, details: error.message })
 

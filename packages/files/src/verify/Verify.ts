@@ -4,8 +4,8 @@
  * is bounded by one portion of a log. Spec: FI-87, FI-88 in specs/files.md.
  */
 import { realpath, stat } from "node:fs/promises"
-import { Chunk, Effect, Option, Schema, Stream } from "effect"
-import { SessionID } from "@daybook/log/domain/Identifiers"
+import { Chunk, Effect, Option, Stream } from "effect"
+import { isSessionID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { type EventLog, type ReadError, SessionNotFound } from "@daybook/log/log/EventLog"
 import { allItems } from "@daybook/log/store/Pages"
@@ -209,7 +209,7 @@ export const verify = (options: VerifyOptions): Stream.Stream<Finding, VerifyErr
       }
       const id = options.sessionID
       if (id === undefined) return verifyAll(verification)
-      if (!Schema.is(SessionID)(id)) return yield* new SessionNotFound({ sessionID: id })
+      if (!isSessionID(id)) return yield* new SessionNotFound({ sessionID: id })
       const found = Effect.map(look(verification, id), (looked): Findings => looked?.findings ?? [])
       return Stream.flattenIterables(Stream.fromEffect(found))
     })

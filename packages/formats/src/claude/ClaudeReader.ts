@@ -9,13 +9,14 @@ import {
   type Content,
   type Head,
   type Item,
+  type Piece,
   type RecordPlace,
   textOf
 } from "../conversation/Conversation.ts"
 import type { LogRecord } from "../lines/JsonLines.ts"
 import * as DialectReader from "../reading/DialectReader.ts"
 import { type Fold, read as readBytes, readFile } from "../reading/DialectReader.ts"
-import { isNothing, nothing, phrase, plus, timeOf } from "../reading/Tolerant.ts"
+import { isNothing, nothing, plus, timeOf } from "../reading/Tolerant.ts"
 import {
   attachedOf,
   blocksOf,
@@ -221,241 +222,250 @@ const commandItem = ({ base, command, hidden, output, slash }: Running): Item =>
     ? { _tag: "User", ...base, content: [{ type: "text", text: command }] }
     : { _tag: "Command", ...base, command, output: output ?? "", cancelled: false, hidden }
 
-/** A fold of one log. `subagent`: the log is a side chain as a whole. `ends`: where earlier imports ended (IM-420). */
-const makeFold = (subagent: boolean, ends?: DialectReader.Ends): Fold => {
-  const outlet = DialectReader.makeOutlet(ends)
-  const tree = makeTree()
-  const usage = makeUsage()
-  const titles = makeTitles()
-  /** Tools of calls without result yet, by call. */
-  const tools = new Map<string, string>()
-  let time = 0
-  let answer: Draft | undefined
+class ClaudeFold implements Fold {
+  private readonly tree = makeTree()
+  private readonly usage = makeUsage()
+  private readonly titles = makeTitles()
+  private time = 0
+  private answer: Draft | undefined
   /** The answer that ended with an earlier import; further lines of its message continue it. */
-  let cut: Draft | undefined
-  let running: Running | undefined
-  let boundary: ClaudeRecord["compactMetadata"]
+  private cut: Draft | undefined
+  private running: Running | undefined
+  private boundary: ClaudeRecord["compactMetadata"]
   /** What side chains spent since the last subagent's result. */
-  let beside = nothing
+  private beside = nothing
+  /** The log is a side chain as a whole. */
+  private readonly subagent: boolean
+  private readonly outlet: DialectReader.Outlet
 
-  const report = (place: RecordPlace, kind: string, details: string) =>
-    outlet.emit({ _tag: "Problem", place, kind, details })
-
-  /** A record of a side chain in a session's file. */
-  const isAside = (fields: ClaudeRecord): boolean => fields.isSidechain === true && !subagent
-
-  /** The item that a record follows: the one it names, or else the one before it. A parent of null starts a tree. */
-  const parentOf = (fields: ClaudeRecord, place: RecordPlace): string | null => {
-    const wanted = fields.logicalParentUuid ?? fields.parentUuid
-    const continues = fields.subtype === "compact_boundary" || fields.isCompactSummary === true
-    if (wanted === undefined || isAside(fields) || (wanted === null && continues)) return tree.last()
-    if (wanted === null) return null
-    const known = tree.after(wanted)
-    if (known !== undefined) return known
-    report(
-      place,
-      "missing-parent",
-      "The record that this one follows is not in the file; it follows the one before it."
-    )
-    return tree.last()
+  /** `ends`: where earlier imports ended (IM-420). */
+  constructor(subagent: boolean, ends?: DialectReader.Ends) {
+    this.subagent = subagent
+    this.outlet = DialectReader.makeOutlet(ends)
   }
 
-  const baseOf = ({ place, value }: LogRecord, fields: ClaudeRecord): Base => {
-    const parent = parentOf(fields, place)
-    return { key: tree.key(fields.uuid ?? `@${place.offset}`), parent, time, place, record: value }
+  push(record: LogRecord): ReadonlyArray<Piece> {
+    const fields = decode(record.value)
+    this.time = timeOf(fields.timestamp) ?? this.time
+    const sizeBytes = record.text.length
+    if (fields.uuid !== undefined && this.tree.has(fields.uuid)) {
+      const details = `The id ${fields.uuid} occurs again; this record is kept without effect.`
+      this.outlet.report(record.place, "duplicate-id", details)
+      const base = this.baseOf(record, { ...fields, parentUuid: fields.uuid, logicalParentUuid: undefined })
+      this.opaque({ fields: { ...fields, uuid: undefined }, base, sizeBytes })
+    } else this.fold({ fields, base: this.baseOf(record, fields), sizeBytes })
+    const growing = this.answer
+    const pieces = this.outlet.take()
+    if (this.answer === undefined && growing !== undefined) this.cut = growing
+    return pieces
   }
 
-  /** Emits an item that extends the line of its parent. */
-  const extend = (item: Item, { fields, sizeBytes }: Current) => {
-    tree.extend(item, fields.uuid)
-    outlet.emit(item, sizeBytes)
+  end(): ReadonlyArray<Piece> {
+    return this.outlet.end("A subagent without a result", this.beside)
   }
 
-  const opaque = (current: Current) => extend({ _tag: "Opaque", ...current.base }, current)
-
-  /** A base for a further item of the same record; `number` counts its items from 2. */
-  const further = (base: Base, number: number): Base => ({
-    ...base,
-    key: tree.key(`${base.key}#${number}`),
-    parent: tree.last()
-  })
-
-  /** Emits the results of a record; the first has the record's key, unless the record has an answer too. */
-  const settle = (results: ReadonlyArray<ToolResult>, current: Current, after: 0 | 1) => {
-    for (const [index, { callID, content, failed }] of results.entries()) {
-      const base = index + after === 0 ? current.base : further(current.base, index + after + 1)
-      const tool = tools.get(callID)
-      if (tool === undefined) report(base.place, "missing-call", `The call of the result ${callID} is not in the file.`)
-      tools.delete(callID)
-      const spent = isSubagentTool(tool ?? "") && !isNothing(beside) ? { spent: beside } : {}
-      if ("spent" in spent) beside = nothing
-      extend({ _tag: "Result", ...base, callID, tool: tool ?? "", content, failed, ...spent }, current)
-    }
+  private fold(current: Current): void {
+    const { fields } = current
+    if (this.isAside(fields)) return this.aside(current)
+    if (fields.type === "assistant") return this.assistant(current)
+    if (fields.type === "user") return this.user(current)
+    if (fields.type === "system") return this.system(current)
+    if (fields.type === "attachment") return this.attachment(current)
+    const title = this.titles.next(fields, this.tree.has)
+    return title === undefined ? this.opaque(current) : this.extend({ _tag: "Title", ...current.base, title }, current)
   }
 
-  const start = (draft: Draft, { fields, sizeBytes }: Current, continues: boolean) => {
-    if (continues) tree.extend(draft.base, fields.uuid)
-    else tree.add(draft.base, fields.uuid)
-    answer = draft
-    cut = undefined
-    outlet.grow(() => {
-      answer = undefined
-      return complete(draft)
-    }, sizeBytes)
-  }
+  // ---- records by type
 
-  /** A further line of a message follows its answer, also if it names what the answer follows. */
-  const behind = ({ base: { key } }: Draft, current: Current): Current => ({
-    ...current,
-    base: { ...current.base, parent: tree.endOf(key) }
-  })
-
-  const assistant = (current: Current) => {
+  private assistant(current: Current): void {
     const { base, fields } = current
     const { message } = fields
-    if (message === undefined) return unreadable(current)
+    if (message === undefined) return this.unreadable(current)
     const { parts, results } = blocksOf(message.content, true)
-    const spent = usage.count(message.id ?? base.key, isSynthetic(fields) ? undefined : message.usage, fields.costUSD)
-    for (const part of parts) if (part.type === "call") tools.set(part.id, part.name)
+    const used = isSynthetic(fields) ? undefined : message.usage
+    const spent = this.usage.count(message.id ?? base.key, used, fields.costUSD)
+    this.outlet.called(parts)
+    const { answer } = this
     if (answer !== undefined && message.id !== undefined && answer.messageID === message.id) {
       grow(answer, parts, message.stop_reason, spent)
-      opaque(behind(answer, current))
+      this.opaque(this.behind(answer, current))
     } else {
-      outlet.release()
-      const before = message.id !== undefined && cut?.messageID === message.id ? cut : undefined
-      const own = before === undefined ? current : behind(before, current)
+      this.outlet.release()
+      const before = message.id !== undefined && this.cut?.messageID === message.id ? this.cut : undefined
+      const own = before === undefined ? current : this.behind(before, current)
       const draft = draftOf(own.base, fields, parts, spent, before)
-      if (before !== undefined && isEmpty(draft)) opaque(own)
-      else start(draft, own, before !== undefined)
+      if (before !== undefined && isEmpty(draft)) this.opaque(own)
+      else this.start(draft, own, before !== undefined)
     }
-    settle(results, current, 1)
+    this.settle(results, current, 1)
   }
 
-  const prompt = (content: Content, current: Current) => {
-    outlet.release()
-    cut = undefined
-    const item: Item = { _tag: "User", ...current.base, content }
-    tree.add(item, current.fields.uuid)
-    outlet.emit(item, current.sizeBytes)
+  private user(current: Current): void {
+    const { base, fields } = current
+    if (fields.message === undefined) return this.unreadable(current)
+    const { rest, results } = blocksOf(fields.message.content, false)
+    this.settle(results, current, 0)
+    const content = contentOf(rest)
+    if (content.length === 0) return results.length > 0 ? undefined : this.opaque(current)
+    const own = results.length > 0 ? { ...current, base: this.further(base, results.length + 1) } : current
+    const text = textOf(content)
+    if (fields.isCompactSummary === true) return this.compacted(text, own)
+    if (fields.isVisibleInTranscriptOnly === true) return this.opaque(own)
+    const meaning = meaningOf(text)
+    if (meaning.is === "interruption" && this.answer !== undefined) this.answer.aborted = true
+    if (fields.isMeta !== true && this.asCommand(meaning, false, own)) return
+    if (results.length === 0) this.outlet.release()
+    return fields.isMeta === true || meaning.is !== "prompt" ? this.note(content, own) : this.prompt(content, own)
   }
 
-  const note = (content: Content, current: Current) => extend({ _tag: "Note", ...current.base, content }, current)
-
-  const run = (command: string, slash: boolean, hidden: boolean, { base, fields, sizeBytes }: Current) => {
-    const started: Running = { base, command, slash, hidden, output: undefined }
-    tree.add(base, fields.uuid)
-    outlet.grow(() => {
-      running = undefined
-      return commandItem(started)
-    }, sizeBytes)
-    running = started
+  private system(current: Current): void {
+    const { compactMetadata, content, subtype } = current.fields
+    if (subtype === "compact_boundary") this.boundary = compactMetadata ?? {}
+    const isCommand = subtype === "local_command" && typeof content === "string"
+    if (!isCommand || !this.asCommand(meaningOf(content), true, current)) this.opaque(current)
   }
 
-  /** Whether the text is a command or its output, and was taken as such. */
-  const asCommand = (meaning: Meaning, hidden: boolean, current: Current): boolean => {
-    if (meaning.is === "command") run(meaning.command, meaning.slash, hidden, current)
-    else if (meaning.is === "output" && running !== undefined) {
-      running.output = running.output === undefined ? meaning.output : `${running.output}\n${meaning.output}`
-      opaque(current)
-    } else return false
-    return true
+  private attachment(current: Current): void {
+    const attached = current.fields.attachment === undefined ? undefined : attachedOf(current.fields.attachment)
+    if (attached === undefined || attached.content.length === 0) return this.opaque(current)
+    if (!attached.person) return this.note(attached.content, current)
+    this.outlet.release()
+    return this.prompt(attached.content, current)
   }
 
-  const compacted = (summary: string, current: Current) => {
-    outlet.release()
-    const head = boundary?.preservedSegment?.headUuid ?? boundary?.preservedMessages?.uuids?.[0]
+  private unreadable(current: Current): void {
+    const details = "The record's message cannot be read; it is kept without effect."
+    this.outlet.report(current.base.place, "unreadable-record", details)
+    this.opaque(current)
+  }
+
+  /** A record of a side chain in a session's file. */
+  private isAside(fields: ClaudeRecord): boolean {
+    return fields.isSidechain === true && !this.subagent
+  }
+
+  private aside(current: Current): void {
+    const { costUSD, message } = current.fields
+    this.beside = plus(this.beside, this.usage.count(message?.id ?? current.base.key, message?.usage, costUSD))
+    this.opaque(current)
+  }
+
+  // ---- items
+
+  private prompt(content: Content, current: Current): void {
+    this.outlet.release()
+    this.cut = undefined
+    this.branch({ _tag: "User", ...current.base, content }, current)
+  }
+
+  private note(content: Content, current: Current): void {
+    this.extend({ _tag: "Note", ...current.base, content }, current)
+  }
+
+  private opaque(current: Current): void {
+    this.extend({ _tag: "Opaque", ...current.base }, current)
+  }
+
+  private compacted(summary: string, current: Current): void {
+    this.outlet.release()
+    const { preservedMessages, preservedSegment, preTokens } = this.boundary ?? {}
+    const head = preservedSegment?.headUuid ?? preservedMessages?.uuids?.[0]
+    this.boundary = undefined
     const item: Item = {
       _tag: "Compaction",
       ...current.base,
       summary,
-      firstKept: (typeof head === "string" ? tree.find(head) : undefined) ?? null,
-      ...(boundary?.preTokens === undefined ? {} : { tokensBefore: boundary.preTokens }),
+      firstKept: (typeof head === "string" ? this.tree.find(head) : undefined) ?? null,
+      ...(preTokens === undefined ? {} : { tokensBefore: preTokens }),
       readFiles: [],
       modifiedFiles: []
     }
-    boundary = undefined
-    tree.add(item, current.fields.uuid)
-    outlet.emit(item, current.sizeBytes)
+    this.branch(item, current)
   }
 
-  const user = (current: Current) => {
-    const { base, fields } = current
-    if (fields.message === undefined) return unreadable(current)
-    const { rest, results } = blocksOf(fields.message.content, false)
-    settle(results, current, 0)
-    const content = contentOf(rest)
-    if (content.length === 0) return results.length > 0 ? undefined : opaque(current)
-    const own: Current = results.length > 0 ? { ...current, base: further(base, results.length + 1) } : current
-    const text = textOf(content)
-    if (fields.isCompactSummary === true) return compacted(text, own)
-    if (fields.isVisibleInTranscriptOnly === true) return opaque(own)
-    const meaning = meaningOf(text)
-    if (meaning.is === "interruption" && answer !== undefined) answer.aborted = true
-    if (fields.isMeta !== true && asCommand(meaning, false, own)) return
-    if (results.length === 0) outlet.release()
-    return fields.isMeta === true || meaning.is !== "prompt" ? note(content, own) : prompt(content, own)
+  /** Whether the text is a command or its output, and was taken as such. */
+  private asCommand(meaning: Meaning, hidden: boolean, current: Current): boolean {
+    const { running } = this
+    if (meaning.is === "command") this.run(meaning.command, meaning.slash, hidden, current)
+    else if (meaning.is === "output" && running !== undefined) {
+      running.output = running.output === undefined ? meaning.output : `${running.output}\n${meaning.output}`
+      this.opaque(current)
+    } else return false
+    return true
   }
 
-  const system = (current: Current) => {
-    const { compactMetadata, content, subtype } = current.fields
-    if (subtype === "compact_boundary") boundary = compactMetadata ?? {}
-    const isCommand = subtype === "local_command" && typeof content === "string"
-    if (!isCommand || !asCommand(meaningOf(content), true, current)) opaque(current)
+  private run(command: string, slash: boolean, hidden: boolean, { base, fields, sizeBytes }: Current): void {
+    const started: Running = { base, command, slash, hidden, output: undefined }
+    this.tree.add(base, fields.uuid)
+    this.outlet.grow(() => {
+      this.running = undefined
+      return commandItem(started)
+    }, sizeBytes)
+    this.running = started
   }
 
-  const attachment = (current: Current) => {
-    const attached = current.fields.attachment === undefined ? undefined : attachedOf(current.fields.attachment)
-    if (attached === undefined || attached.content.length === 0) return opaque(current)
-    if (!attached.person) return note(attached.content, current)
-    outlet.release()
-    return prompt(attached.content, current)
+  private start(draft: Draft, { fields, sizeBytes }: Current, continues: boolean): void {
+    if (continues) this.tree.extend(draft.base, fields.uuid)
+    else this.tree.add(draft.base, fields.uuid)
+    this.answer = draft
+    this.cut = undefined
+    this.outlet.grow(() => {
+      this.answer = undefined
+      return complete(draft)
+    }, sizeBytes)
   }
 
-  const unreadable = (current: Current) => {
-    report(current.base.place, "unreadable-record", "The record's message cannot be read; it is kept without effect.")
-    opaque(current)
-  }
-
-  const aside = (current: Current) => {
-    const { costUSD, message } = current.fields
-    beside = plus(beside, usage.count(message?.id ?? current.base.key, message?.usage, costUSD))
-    opaque(current)
-  }
-
-  const fold = (current: Current) => {
-    const { fields } = current
-    if (isAside(fields)) return aside(current)
-    if (fields.type === "assistant") return assistant(current)
-    if (fields.type === "user") return user(current)
-    if (fields.type === "system") return system(current)
-    if (fields.type === "attachment") return attachment(current)
-    const title = titles.next(fields, tree.has)
-    return title === undefined ? opaque(current) : extend({ _tag: "Title", ...current.base, title }, current)
-  }
-
-  return {
-    push: (record) => {
-      const fields = decode(record.value)
-      time = timeOf(fields.timestamp) ?? time
-      const sizeBytes = record.text.length
-      if (fields.uuid !== undefined && tree.has(fields.uuid)) {
-        report(record.place, "duplicate-id", `The id ${fields.uuid} occurs again; this record is kept without effect.`)
-        const base = baseOf(record, { ...fields, parentUuid: fields.uuid, logicalParentUuid: undefined })
-        extend({ _tag: "Opaque", ...base }, { fields: { ...fields, uuid: undefined }, base, sizeBytes })
-      } else fold({ fields, base: baseOf(record, fields), sizeBytes })
-      const growing = answer
-      const pieces = outlet.take()
-      if (answer === undefined && growing !== undefined) cut = growing
-      return pieces
-    },
-    end: () => {
-      outlet.release()
-      if (!isNothing(beside)) {
-        const details = `A subagent without a result spent ${phrase(beside)}; they belong to no item.`
-        report({ line: 1, offset: 0 }, "unattributed-usage", details)
-      }
-      return outlet.take()
+  /** Emits the results of a record; the first has the record's key, unless the record has an answer too. */
+  private settle(results: ReadonlyArray<ToolResult>, current: Current, after: 0 | 1): void {
+    for (const [index, { callID, content, failed }] of results.entries()) {
+      const base = index + after === 0 ? current.base : this.further(current.base, index + after + 1)
+      const tool = this.outlet.toolOf(callID, base.place)
+      const spent = isSubagentTool(tool) && !isNothing(this.beside) ? { spent: this.beside } : {}
+      if ("spent" in spent) this.beside = nothing
+      this.extend({ _tag: "Result", ...base, callID, tool, content, failed, ...spent }, current)
     }
+  }
+
+  // ---- places in the tree
+
+  /** The item that a record follows: the one it names, or else the one before it. A parent of null starts a tree. */
+  private parentOf(fields: ClaudeRecord, place: RecordPlace): string | null {
+    const wanted = fields.logicalParentUuid ?? fields.parentUuid
+    const continues = fields.subtype === "compact_boundary" || fields.isCompactSummary === true
+    if (wanted === undefined || this.isAside(fields) || (wanted === null && continues)) return this.tree.last()
+    if (wanted === null) return null
+    const known = this.tree.after(wanted)
+    if (known !== undefined) return known
+    const details = "The record that this one follows is not in the file; it follows the one before it."
+    this.outlet.report(place, "missing-parent", details)
+    return this.tree.last()
+  }
+
+  private baseOf({ place, value }: LogRecord, fields: ClaudeRecord): Base {
+    const parent = this.parentOf(fields, place)
+    return { key: this.tree.key(fields.uuid ?? `@${place.offset}`), parent, time: this.time, place, record: value }
+  }
+
+  /** A base for a further item of the same record; `number` counts its items from 2. */
+  private further(base: Base, number: number): Base {
+    return { ...base, key: this.tree.key(`${base.key}#${number}`), parent: this.tree.last() }
+  }
+
+  /** A further line of a message follows its answer, also if it names what the answer follows. */
+  private behind({ base: { key } }: Draft, current: Current): Current {
+    return { ...current, base: { ...current.base, parent: this.tree.endOf(key) } }
+  }
+
+  /** Emits an item that extends the line of its parent. */
+  private extend(item: Item, { fields, sizeBytes }: Current): void {
+    this.tree.extend(item, fields.uuid)
+    this.outlet.emit(item, sizeBytes)
+  }
+
+  /** Emits an item beside which others may follow its parent. */
+  private branch(item: Item, { fields, sizeBytes }: Current): void {
+    this.tree.add(item, fields.uuid)
+    this.outlet.emit(item, sizeBytes)
   }
 }
 
@@ -467,7 +477,7 @@ export const dialect: DialectReader.DialectReader = {
     for (const value of last ? early : early.slice(-1)) {
       const fields = decode(value)
       const head = fields.uuid === undefined && !last ? undefined : headOf(fields, name)
-      if (head !== undefined) return { head, makeFold: (ends) => makeFold(isSubagent(fields), ends) }
+      if (head !== undefined) return { head, makeFold: (ends) => new ClaudeFold(isSubagent(fields), ends) }
     }
     return undefined
   }

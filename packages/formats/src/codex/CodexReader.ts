@@ -10,7 +10,7 @@ import {
   type Content,
   type Head,
   type Item,
-  type RecordPlace,
+  type Piece,
   type Spending,
   textOf
 } from "../conversation/Conversation.ts"
@@ -18,7 +18,7 @@ import type { JsonRecord } from "@daybook/log/domain/Json"
 import type { LogRecord } from "../lines/JsonLines.ts"
 import * as DialectReader from "../reading/DialectReader.ts"
 import { type Fold, read as readBytes, readFile } from "../reading/DialectReader.ts"
-import { isNothing, nothing, phrase, plus, timeOf } from "../reading/Tolerant.ts"
+import { isNothing, nothing, plus, timeOf } from "../reading/Tolerant.ts"
 import * as CodexDocument from "./CodexDocument.ts"
 import * as CodexRecord from "./CodexRecord.ts"
 import {
@@ -172,211 +172,211 @@ const completed = ({ aborted, base, model, parts, provider, spent }: Draft): Ite
   ...(isNothing(spent) ? {} : { spent })
 })
 
-/** A fold of one rollout; the head's time is that of records without a time. `ends`: where earlier imports ended (IM-420). */
-const makeFold = (head: Head, ends?: DialectReader.Ends): Fold => {
-  const outlet = DialectReader.makeOutlet(ends)
-  const usage = CodexRecord.make()
-  const repeats = makeRepeats()
-  /** Tools of calls without result yet, by call. */
-  const tools = new Map<string, string>()
+class CodexFold implements Fold {
+  private readonly usage = CodexRecord.make()
+  private readonly repeats = makeRepeats()
   /** What each prompt followed, for roll-backs. */
-  const turns: Array<string | null> = []
-  let time = head.createdAt
-  let last: string | null = null
-  let [provider, model] = ["openai", "unknown"]
-  let answer: Draft | undefined
+  private readonly turns: Array<string | null> = []
+  private last: string | null = null
+  private provider = "openai"
+  private model = "unknown"
+  private answer: Draft | undefined
   /** The answer that ended with an earlier import; the count of its tokens may follow. */
-  let cut: Draft | undefined
+  private cut: Draft | undefined
   /** What requests without an answer spent. */
-  let beside = nothing
+  private beside = nothing
+  private readonly head: Head
+  private time: number
+  private readonly outlet: DialectReader.Outlet
 
-  const report = (place: RecordPlace, kind: string, details: string) =>
-    outlet.emit({ _tag: "Problem", place, kind, details })
-
-  const emit = (item: Item, sizeBytes: number) => {
-    last = item.key
-    outlet.emit(item, sizeBytes)
+  /** The head's time is that of records without a time. `ends`: where earlier imports ended (IM-420). */
+  constructor(head: Head, ends?: DialectReader.Ends) {
+    this.head = head
+    this.time = head.createdAt
+    this.outlet = DialectReader.makeOutlet(ends)
   }
 
-  const baseOf = ({ place, value }: LogRecord): Base => ({
-    key: `@${place.offset}`,
-    parent: last,
-    time,
-    place,
-    record: value
-  })
-
-  const opaque = (record: LogRecord) => emit({ _tag: "Opaque", ...baseOf(record) }, record.text.length)
-
-  const settle = (base: Base, payload: Payload, { text }: LogRecord) => {
-    const callID = payload.call_id ?? payload.id ?? base.key
-    const tool = tools.get(callID)
-    if (tool === undefined) report(base.place, "missing-call", `The call of the result ${callID} is not in the file.`)
-    tools.delete(callID)
-    if (answer !== undefined) answer.ended = true
-    const { content, failed } = outputOf(payload.output ?? payload.tools)
-    emit({ _tag: "Result", ...base, callID, tool: tool ?? "", content, failed }, text.length)
+  push(record: LogRecord): ReadonlyArray<Piece> {
+    const { payload, timestamp, type } = decode(record.value)
+    this.time = timeOf(timestamp) ?? this.time
+    this.fold(record, type, payload)
+    const growing = this.answer
+    const pieces = this.outlet.take()
+    if (this.answer === undefined && growing !== undefined) this.cut = growing
+    return pieces
   }
 
-  const start = (base: Base, parts: ReadonlyArray<AnswerPart>, sizeBytes: number) => {
-    outlet.release()
-    const draft: Draft = { base, provider, model, parts: [...parts], spent: beside, aborted: false, ended: false }
-    beside = nothing
-    last = base.key
-    answer = draft
-    cut = undefined
-    outlet.grow(() => {
-      answer = undefined
-      return completed(draft)
-    }, sizeBytes)
+  end(): ReadonlyArray<Piece> {
+    return this.outlet.end("Requests without an answer", this.beside)
   }
 
-  const produce = (record: LogRecord, payload: Payload): boolean => {
-    const base = baseOf(record)
+  private fold(record: LogRecord, type: string, payload: Payload): void {
+    switch (type) {
+      case "session_meta":
+        return this.session(record, payload)
+      case "response_item":
+        return this.responseItem(record, payload)
+      case "event_msg":
+        return this.event(record, payload)
+      case "turn_context":
+        return this.turnContext(record, payload)
+      case "compacted":
+        return this.compacted(record, payload)
+      case "inter_agent_communication":
+        return this.user(record, "agent", contentOf(payload.content))
+      case "token_usage_record":
+        return this.spend(record, payload)
+      default:
+        return this.opaque(record)
+    }
+  }
+
+  // ---- records by type
+
+  private session(record: LogRecord, { model_provider: provider }: Payload): void {
+    if (provider !== undefined) this.provider = provider
+    if (record.value !== this.head.record) this.opaque(record)
+  }
+
+  private responseItem(record: LogRecord, payload: Payload): void {
+    if (this.produce(record, payload)) return
+    if (payload.type === "message") return this.user(record, payload.role, contentOf(payload.content))
+    if (payload.type === "agent_message") return this.user(record, "agent", contentOf(payload.content))
+    if (payload.type?.endsWith("_output") === true) return this.settle(record, payload)
+    this.opaque(record)
+  }
+
+  private event(record: LogRecord, payload: Payload): void {
+    switch (payload.type) {
+      case "token_count":
+        return this.spend(record, payload)
+      case "turn_aborted":
+        if (this.answer !== undefined) this.answer.aborted = true
+        return this.opaque(record)
+      case "thread_rolled_back": {
+        this.outlet.release()
+        const turn = this.turns.splice(-Math.max(1, payload.num_turns ?? 1))[0]
+        if (turn !== undefined) this.last = turn
+        return this.opaque(record)
+      }
+      case "thread_name_updated":
+        if (payload.thread_name === undefined) return this.opaque(record)
+        return this.emit({ _tag: "Title", ...this.baseOf(record), title: payload.thread_name }, record)
+      case "user_message":
+      case "item_completed":
+        return this.user(record, "user", askedBy(payload), payload.type)
+      default:
+        return this.opaque(record)
+    }
+  }
+
+  private turnContext(record: LogRecord, { model }: Payload): void {
+    this.outlet.release()
+    if (model === undefined || model === this.model) return this.opaque(record)
+    this.model = model
+    this.emit({ _tag: "ModelChange", ...this.baseOf(record), provider: this.provider, model }, record)
+  }
+
+  private compacted(record: LogRecord, payload: Payload): void {
+    this.outlet.release()
+    const base = this.baseOf(record)
+    const { encrypted, summary } = leftBy(payload)
+    if (encrypted) {
+      const details = "Only the provider can read the summary of this compaction; the prompts that it kept are shown."
+      this.outlet.report(base.place, "encrypted-summary", details)
+    }
+    const files = { readFiles: [], modifiedFiles: [] }
+    this.emit({ _tag: "Compaction", ...base, summary, firstKept: null, ...files }, record)
+  }
+
+  // ---- items
+
+  private user(record: LogRecord, role: string | undefined, content: Content, kind: Kind = "message"): void {
+    if (content.length === 0 || (role === "user" && this.repeats.isRepeated(kind, content))) return this.opaque(record)
+    this.outlet.release()
+    const base = this.baseOf(record)
+    const message = role === "user" ? userMessageOf(textOf(content)) : { is: "note" as const }
+    if (message.is === "note") return this.emit({ _tag: "Note", ...base, content }, record)
+    if (message.is === "prompt") {
+      this.turns.push(base.parent)
+      this.cut = undefined
+      return this.emit({ _tag: "User", ...base, content }, record)
+    }
+    const { command, exitCode, output } = message
+    const exited = exitCode === undefined ? {} : { exitCode }
+    this.emit({ _tag: "Command", ...base, command, output, ...exited, cancelled: false, hidden: false }, record)
+  }
+
+  /** Adds what a model produced to the growing answer, or starts one. Whether the record has such a thing. */
+  private produce(record: LogRecord, payload: Payload): boolean {
+    const base = this.baseOf(record)
     const produced = producedOf(payload, base.key)
     if (produced === undefined) return false
     const { parts, result } = produced
-    repeats.answered()
-    for (const part of parts) if (part.type === "call" && result === undefined) tools.set(part.id, part.name)
-    if (answer === undefined || answer.ended) start(base, parts, record.text.length)
+    this.repeats.answered()
+    if (result === undefined) this.outlet.called(parts)
+    if (this.answer === undefined || this.answer.ended) this.start(base, parts, record.text.length)
     else {
-      answer.parts.push(...parts)
-      opaque(record)
+      this.answer.parts.push(...parts)
+      this.opaque(record)
     }
     if (result !== undefined) {
-      emit({ _tag: "Result", ...baseOf(record), key: `${base.key}#result`, ...result }, 0)
+      this.emit({ _tag: "Result", ...this.baseOf(record), key: `${base.key}#result`, ...result })
     }
     return true
   }
 
-  const user = (record: LogRecord, role: string | undefined, content: Content, kind: Kind = "message") => {
-    if (content.length === 0 || (role === "user" && repeats.isRepeated(kind, content))) return opaque(record)
-    outlet.release()
-    const base = baseOf(record)
-    const message = role === "user" ? userMessageOf(textOf(content)) : { is: "note" as const }
-    const sizeBytes = record.text.length
-    if (message.is === "note") return emit({ _tag: "Note", ...base, content }, sizeBytes)
-    if (message.is === "prompt") {
-      turns.push(base.parent)
-      cut = undefined
-      return emit({ _tag: "User", ...base, content }, sizeBytes)
-    }
-    const { command, exitCode, output } = message
-    const exited = exitCode === undefined ? {} : { exitCode }
-    emit({ _tag: "Command", ...base, command, output, ...exited, cancelled: false, hidden: false }, sizeBytes)
+  private start(base: Base, parts: ReadonlyArray<AnswerPart>, sizeBytes: number): void {
+    this.outlet.release()
+    const { beside: spent, model, provider } = this
+    const draft: Draft = { base, provider, model, parts: [...parts], spent, aborted: false, ended: false }
+    this.beside = nothing
+    this.last = base.key
+    this.answer = draft
+    this.cut = undefined
+    this.outlet.grow(() => {
+      this.answer = undefined
+      return completed(draft)
+    }, sizeBytes)
   }
 
-  const responseItem = (record: LogRecord, payload: Payload) => {
-    if (produce(record, payload)) return
-    if (payload.type === "message") return user(record, payload.role, contentOf(payload.content))
-    if (payload.type === "agent_message") return user(record, "agent", contentOf(payload.content))
-    if (payload.type?.endsWith("_output") === true) return settle(baseOf(record), payload, record)
-    opaque(record)
-  }
-
-  const event = (record: LogRecord, payload: Payload) => {
-    switch (payload.type) {
-      case "token_count":
-        return spend(record, payload)
-      case "turn_aborted":
-        if (answer !== undefined) answer.aborted = true
-        return opaque(record)
-      case "thread_rolled_back": {
-        outlet.release()
-        const turn = turns.splice(-Math.max(1, payload.num_turns ?? 1))[0]
-        if (turn !== undefined) last = turn
-        return opaque(record)
-      }
-      case "thread_name_updated":
-        if (payload.thread_name === undefined) return opaque(record)
-        return emit({ _tag: "Title", ...baseOf(record), title: payload.thread_name }, record.text.length)
-      case "user_message":
-      case "item_completed":
-        return user(record, "user", askedBy(payload), payload.type)
-      default:
-        return opaque(record)
-    }
+  private settle(record: LogRecord, payload: Payload): void {
+    const base = this.baseOf(record)
+    const callID = payload.call_id ?? payload.id ?? base.key
+    const tool = this.outlet.toolOf(callID, base.place)
+    if (this.answer !== undefined) this.answer.ended = true
+    const { content, failed } = outputOf(payload.output ?? payload.tools)
+    this.emit({ _tag: "Result", ...base, callID, tool, content, failed }, record)
   }
 
   /** Adds what was spent to the answer that it was spent for. If that is stored, an answer without parts has it. */
-  const spend = (record: LogRecord, payload: Payload) => {
-    const spent = usage.count(payload)
+  private spend(record: LogRecord, payload: Payload): void {
+    const { answer, cut } = this
+    const spent = this.usage.count(payload)
     if (!isNothing(spent) && answer === undefined && cut !== undefined) {
-      const late: Draft = { ...cut, base: baseOf(record), parts: [], spent, aborted: false }
-      cut = undefined
-      return emit(completed(late), record.text.length)
+      const late: Draft = { ...cut, base: this.baseOf(record), parts: [], spent, aborted: false }
+      this.cut = undefined
+      return this.emit(completed(late), record)
     }
-    if (answer === undefined) beside = plus(beside, spent)
+    if (answer === undefined) this.beside = plus(this.beside, spent)
     else if (!isNothing(spent)) {
       answer.spent = plus(answer.spent, spent)
       answer.ended = true
     }
-    opaque(record)
+    this.opaque(record)
   }
 
-  const turnContext = (record: LogRecord, payload: Payload) => {
-    outlet.release()
-    if (payload.model === undefined || payload.model === model) return opaque(record)
-    model = payload.model
-    emit({ _tag: "ModelChange", ...baseOf(record), provider, model }, record.text.length)
+  private opaque(record: LogRecord): void {
+    this.emit({ _tag: "Opaque", ...this.baseOf(record) }, record)
   }
 
-  const compacted = (record: LogRecord, payload: Payload) => {
-    outlet.release()
-    const base = baseOf(record)
-    const { encrypted, summary } = leftBy(payload)
-    if (encrypted) {
-      const details = "Only the provider can read the summary of this compaction; the prompts that it kept are shown."
-      report(base.place, "encrypted-summary", details)
-    }
-    const files = { readFiles: [], modifiedFiles: [] }
-    emit({ _tag: "Compaction", ...base, summary, firstKept: null, ...files }, record.text.length)
+  private baseOf({ place, value }: LogRecord): Base {
+    return { key: `@${place.offset}`, parent: this.last, time: this.time, place, record: value }
   }
 
-  const session = (record: LogRecord, payload: Payload) => {
-    if (payload.model_provider !== undefined) provider = payload.model_provider
-    if (record.value !== head.record) opaque(record)
-  }
-
-  const fold = (record: LogRecord, type: string, payload: Payload) => {
-    switch (type) {
-      case "session_meta":
-        return session(record, payload)
-      case "response_item":
-        return responseItem(record, payload)
-      case "event_msg":
-        return event(record, payload)
-      case "turn_context":
-        return turnContext(record, payload)
-      case "compacted":
-        return compacted(record, payload)
-      case "inter_agent_communication":
-        return user(record, "agent", contentOf(payload.content))
-      case "token_usage_record":
-        return spend(record, payload)
-      default:
-        return opaque(record)
-    }
-  }
-
-  return {
-    push: (record) => {
-      const { payload, timestamp, type } = decode(record.value)
-      time = timeOf(timestamp) ?? time
-      fold(record, type, payload)
-      const growing = answer
-      const pieces = outlet.take()
-      if (answer === undefined && growing !== undefined) cut = growing
-      return pieces
-    },
-    end: () => {
-      outlet.release()
-      if (!isNothing(beside)) {
-        const details = `Requests without an answer spent ${phrase(beside)}; they belong to no item.`
-        report({ line: 1, offset: 0 }, "unattributed-usage", details)
-      }
-      return outlet.take()
-    }
+  private emit(item: Item, record?: LogRecord): void {
+    this.last = item.key
+    this.outlet.emit(item, record?.text.length)
   }
 }
 
@@ -391,7 +391,7 @@ export const dialect: DialectReader.DialectReader = {
   makeRecords: CodexDocument.makeEither,
   open: (early, name, last) => {
     const head = headOf(early, name, last)
-    return head === undefined ? undefined : { head, makeFold: (ends) => makeFold(head, ends) }
+    return head === undefined ? undefined : { head, makeFold: (ends) => new CodexFold(head, ends) }
   }
 }
 

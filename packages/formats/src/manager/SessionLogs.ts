@@ -27,13 +27,12 @@ import { load } from "./LogFile.ts"
 
 type Needs = SessionStorage | BlobStore | Scope.Scope
 
-const newHeader = (cwd: string, more: JsonRecord = {}) =>
-  Effect.gen(function* () {
-    const [id, now] = [yield* sessionID, yield* Clock.currentTimeMillis]
-    const timestamp = new Date(now).toISOString()
-    const header: Header = { type: "session", version: currentVersion, id, timestamp, cwd, ...more }
-    return { header, now }
-  })
+const newHeader = Effect.fnUntraced(function* (cwd: string, more: JsonRecord = {}) {
+  const [id, now] = [yield* sessionID, yield* Clock.currentTimeMillis]
+  const timestamp = new Date(now).toISOString()
+  const header: Header = { type: "session", version: currentVersion, id, timestamp, cwd, ...more }
+  return { header, now }
+})
 
 /** A session with these records in a new file, which an answer makes real. `isStored`: they come from a file. */
 const begin = Effect.fnUntraced(function* (

@@ -5,10 +5,11 @@
 import type { FileSystem } from "@effect/platform/FileSystem"
 import { Chunk, Stream } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
-import type { Head, Item, Piece, Problem } from "../conversation/Conversation.ts"
+import type { AnswerPart, Head, Item, Piece, Problem, RecordPlace, Spending } from "../conversation/Conversation.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import * as LogFile from "../lines/LogFile.ts"
 import { decompressed } from "../lines/LogFile.ts"
+import { isNothing, phrase } from "./Tolerant.ts"
 
 // Collects items in file order while one item still grows; later items wait. The wait is bounded, and ends where an
 // earlier import of the log ended.
@@ -35,15 +36,28 @@ export const makeOutlet = (ends: Ends = []) => {
     waiting = []
     waitingBytes = 0
   }
+  /** Produces a piece, behind the growing item if there is one. */
+  const emit = (piece: Piece, sizeBytes = 0) => {
+    if (piece._tag !== "Problem") items += 1
+    if (complete === undefined) return void out.push(piece)
+    waiting.push(piece)
+    waitingBytes += sizeBytes
+    if (waiting.length >= maxWaiting || waitingBytes > maxWaitingBytes) release()
+  }
+  const report = (place: RecordPlace, kind: string, details: string) => emit({ _tag: "Problem", place, kind, details })
+  /** What a record produced; the next call returns what comes later. */
+  const take = (): ReadonlyArray<Piece> => {
+    if (isEnd.has(items)) release()
+    const pieces = out
+    out = []
+    return pieces
+  }
+  /** Tools of calls without result yet, by call. */
+  const tools = new Map<string, string>()
   return {
-    /** Produces a piece, behind the growing item if there is one. */
-    emit: (piece: Piece, sizeBytes = 0) => {
-      if (piece._tag !== "Problem") items += 1
-      if (complete === undefined) return void out.push(piece)
-      waiting.push(piece)
-      waitingBytes += sizeBytes
-      if (waiting.length >= maxWaiting || waitingBytes > maxWaitingBytes) release()
-    },
+    emit,
+    report,
+    take,
     /** Produces the item that grew before, and lets another item grow. `complete` makes the item and is called once. */
     grow: (next: () => Item, sizeBytes = 0) => {
       release()
@@ -53,15 +67,28 @@ export const makeOutlet = (ends: Ends = []) => {
     },
     /** Produces the growing item and what waits behind it. */
     release,
-    /** What a record produced; the next call returns what comes later. */
-    take: (): ReadonlyArray<Piece> => {
-      if (isEnd.has(items)) release()
-      const pieces = out
-      out = []
-      return pieces
+    /** The calls among the parts wait for their results. */
+    called: (parts: ReadonlyArray<AnswerPart>) => {
+      for (const part of parts) if (part.type === "call") tools.set(part.id, part.name)
+    },
+    /** The tool whose result has come; empty if the log has no such call. */
+    toolOf: (callID: string, place: RecordPlace): string => {
+      const tool = tools.get(callID)
+      if (tool === undefined) report(place, "missing-call", `The call of the result ${callID} is not in the file.`)
+      tools.delete(callID)
+      return tool ?? ""
+    },
+    /** The last pieces. `beside`: what `whose` spent that belongs to no item. */
+    end: (whose: string, beside: Spending): ReadonlyArray<Piece> => {
+      release()
+      const details = `${whose} spent ${phrase(beside)}; they belong to no item.`
+      if (!isNothing(beside)) report({ line: 1, offset: 0 }, "unattributed-usage", details)
+      return take()
     }
   }
 }
+
+export type Outlet = ReturnType<typeof makeOutlet>
 
 export interface Fold {
   readonly push: (record: JsonLines.LogRecord) => ReadonlyArray<Piece>

@@ -3,6 +3,7 @@
  * the summary. Pure. Spec: FM-106..FM-114 in specs/formats.md (seed 003, 7.5, 7.4, 7.5.4, 7.5.5, TH-6..TH-13).
  */
 import { Effect, Predicate, Schema } from "effect"
+import { present } from "@daybook/log/support/Optional"
 import {
   callsOf,
   type CompactionRecord,
@@ -37,9 +38,7 @@ export const shownOf = (records: ReadonlyArray<ThreadRecord>) => {
 const messageOf = ({ content, isError, role, toolCallId, toolName }: MessageRecord): ThreadMessage => ({
   role,
   content,
-  ...(toolCallId === undefined ? {} : { toolCallId }),
-  ...(toolName === undefined ? {} : { toolName }),
-  ...(isError === undefined ? {} : { isError })
+  ...present({ toolCallId, toolName, isError })
 })
 
 export const contextOf = (records: ReadonlyArray<ThreadRecord>): ReadonlyArray<ThreadMessage> => {

@@ -17,6 +17,7 @@ import {
   type ConsumerCursor,
   PoisonEvent
 } from "./ConsumerStore.ts"
+import { messageOf } from "../support/SystemError.ts"
 
 // Reads what a consumer applies next, as steps. A removal follows the events of the life that it ended.
 
@@ -200,7 +201,7 @@ const isEnvironmental = (error: unknown): error is SqlError.SqlError => {
 
 const sentenceOf = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
-  return clip(error instanceof Error ? error.message : String(error))
+  return clip(messageOf(error))
 }
 
 /** Bounds the call in time, and turns its failures and defects into `CallFailed`. */

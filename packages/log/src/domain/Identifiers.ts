@@ -20,10 +20,12 @@ const identifier = <const Prefix extends string>(prefix: Prefix, what: string) =
 /** `ses_*`: a session and its event stream. */
 export const SessionID = identifier("ses", "SessionID")
 export type SessionID = typeof SessionID.Type
+export const isSessionID = Schema.is(SessionID)
 
 /** `msg_*`: a prompt and the message it becomes, or an assistant, system or other projected message. */
 export const MessageID = identifier("msg", "MessageID")
 export type MessageID = typeof MessageID.Type
+export const isMessageID = Schema.is(MessageID)
 
 /** `evt_*`: a durable event, unique over all sessions. */
 export const EventID = identifier("evt", "EventID")

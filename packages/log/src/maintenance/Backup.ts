@@ -15,6 +15,7 @@ import { discard, searchPath } from "../storage/SearchFile.ts"
 import { reasonOf } from "../storage/Transaction.ts"
 import { isAlive } from "../support/Alive.ts"
 import * as Doctor from "./Doctor.ts"
+import { codeOf, messageOf } from "../support/SystemError.ts"
 
 // Copies a database page by page while other processes use it, and gives the copy its name only when it is complete.
 
@@ -56,10 +57,10 @@ export const attempt = <A>(path: string, work: (signal: AbortSignal) => Promise<
     try: async (signal) => work(signal),
     catch: (cause) => {
       if (cause instanceof BackupFailed) return cause
-      if (Predicate.hasProperty(cause, "code") && cause.code === "ENOENT") {
+      if (cause instanceof Error && codeOf(cause) === "ENOENT") {
         return new BackupFailed({ path, reason: "not-found", details: absence(path, cause) })
       }
-      const details = fullDisk(path, cause) ?? (cause instanceof Error ? cause.message : String(cause))
+      const details = fullDisk(path, cause) ?? messageOf(cause)
       return new BackupFailed({ path, reason: "failed", details })
     }
   })
@@ -207,7 +208,7 @@ export const publish = (path: string, target: string, replace: boolean): Effect.
     else {
       // Unlike a rename, a link does not replace a file that was created meanwhile.
       await link(path, target).catch((cause: unknown) => {
-        throw Predicate.hasProperty(cause, "code") && cause.code === "EEXIST" ? existsAlready(target) : cause
+        throw codeOf(cause) === "EEXIST" ? existsAlready(target) : cause
       })
       await rm(path)
     }
@@ -325,7 +326,7 @@ const linkAside = async (database: string, name: string, n = 1): Promise<string>
     return aside
   } catch (cause) {
     // Another restore of the same second.
-    if (Predicate.hasProperty(cause, "code") && cause.code === "EEXIST") return linkAside(database, name, n + 1)
+    if (codeOf(cause) === "EEXIST") return linkAside(database, name, n + 1)
     throw cause
   }
 }

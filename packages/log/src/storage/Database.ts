@@ -20,6 +20,7 @@ import type { DirectConnection } from "./Connection.ts"
 import { makePrivate } from "./PrivateFile.ts"
 import { pragma, immediately, isBusy, reasonOf, retryBusy, snapshot, StorageReason } from "./Transaction.ts"
 import { default as initial } from "./migrations/0001_initial.ts"
+import { codeOf } from "../support/SystemError.ts"
 
 // Runs statements without the span and the scope of `@effect/sql`, which cost several short statements; a host with a
 // tracer gets the spans.
@@ -176,8 +177,7 @@ const checkWritable = (sql: SqlClient.SqlClient) =>
   Effect.catchIf(immediately(sql)(sql`DELETE FROM migration WHERE migration_id < 0`), isBusy, () => Effect.void)
 
 /** Whether the error means that the file cannot be written. A missing file does not count. */
-const isUnwritable = (error: unknown): boolean =>
-  Predicate.hasProperty(error, "code") && (error.code === "EACCES" || error.code === "EPERM" || error.code === "EROFS")
+const isUnwritable = (error: unknown): boolean => ["EACCES", "EPERM", "EROFS"].includes(codeOf(error))
 
 /**
  * Returns the first path that this process may not write, of an existing database's files and folder. It runs before

@@ -3,8 +3,9 @@
  * system releases when the process ends, however it ends. Spec: FM-74 in specs/formats.md.
  */
 import { rmSync, statSync } from "node:fs"
-import { Effect, Predicate, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import * as Connection from "./Connection.ts"
+import { codeOf } from "../support/SystemError.ts"
 
 /** The name of the lock file of a file. It is empty, and exists while the lock is held or after a kill. */
 const lockName = (path: string): string => `${path}.lock`
@@ -14,8 +15,7 @@ const identity = (path: string): string | undefined => {
   return stats === undefined ? undefined : `${stats.dev}:${stats.ino}:${stats.birthtimeNs}`
 }
 
-const isBusy = (cause: unknown): boolean =>
-  Predicate.hasProperty(cause, "code") && typeof cause.code === "string" && cause.code.startsWith("SQLITE_BUSY")
+const isBusy = (cause: unknown): boolean => codeOf(cause).startsWith("SQLITE_BUSY")
 
 /** The open lock file; undefined if another holder has it. */
 const take = (name: string): Connection.Database | undefined => {

@@ -1,8 +1,8 @@
 /** Says that a disk is full, also where SQLite says only that a write failed. Spec: ST-760. */
 import { statfsSync } from "node:fs"
 import { dirname } from "node:path"
-import { Predicate } from "effect"
 import { reasonOf } from "./Transaction.ts"
+import { codeOf } from "../support/SystemError.ts"
 
 /** With less room than this, a write that failed did not fit. */
 const littleRoom = 262_144
@@ -32,9 +32,7 @@ export const fullDisk = (filename: string, cause: unknown): string | undefined =
   const free = bytesFree(folder)
   const reason = reasonOf(cause)
   const isFull =
-    reason === "disk-full" ||
-    (Predicate.hasProperty(cause, "code") && cause.code === "ENOSPC") ||
-    (reason === "io" && free !== undefined && free < littleRoom)
+    reason === "disk-full" || codeOf(cause) === "ENOSPC" || (reason === "io" && free !== undefined && free < littleRoom)
   // SQLite keeps an index of the log beside the database, for readers too.
   return isFull
     ? `${fullText(folder, free)}: free some space and run this again; ` +

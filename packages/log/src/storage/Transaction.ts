@@ -8,6 +8,7 @@ import { Context, Duration, Effect, type Fiber, Option, Predicate, Schedule, Sch
 import { forAtMost } from "../support/ForAtMost.ts"
 import * as Connection from "./Connection.ts"
 import { isPostgres } from "./Dialect.ts"
+import { codeOf } from "../support/SystemError.ts"
 
 // Maps the errors of SQLite and PostgreSQL to a few reasons that a caller can act on.
 
@@ -63,14 +64,11 @@ const awayMessage = /^Connection terminated|timeout exceeded when trying to conn
 
 const causeOf = (error: unknown): unknown => (error instanceof SqlError.SqlError ? error.cause : error)
 
-const codeOf = (cause: unknown): string | undefined =>
-  Predicate.hasProperty(cause, "code") && typeof cause.code === "string" ? cause.code : undefined
-
 /** Returns the reason of a driver error, bare or wrapped in a `SqlError`. */
 export const reasonOf = (error: unknown): StorageReason => {
   const cause = causeOf(error)
-  const code = codeOf(cause)
-  if (code !== undefined) return byCode.find(([prefix]) => code.startsWith(prefix))?.[1] ?? "unknown"
+  const code = codeOf(cause, "")
+  if (code !== "") return byCode.find(([prefix]) => code.startsWith(prefix))?.[1] ?? "unknown"
   if (!(cause instanceof Error)) return "unknown"
   if (awayMessage.test(cause.message)) return "away"
   return cause instanceof TypeError && cause.message.includes("connection is not open") ? "closed" : "unknown"

@@ -13,6 +13,7 @@ import type { InputRow, MessageRow, PartRow, SessionRow } from "../projection/Ta
 import { compile } from "../support/Conforms.ts"
 import type { EventsBySeq } from "./Content.ts"
 import { MessageUnreadable } from "./StoreError.ts"
+import { messageOf } from "../support/SystemError.ts"
 
 /** Drops absent fields: schemas distinguish absent fields from undefined ones. */
 const present = (fields: Record<string, unknown>): Record<string, unknown> =>
@@ -37,7 +38,7 @@ const dataAt = (events: EventsBySeq, seq: number | null): Record<string, unknown
 
 /** Decodes stored JSON. Text that is not JSON fails like JSON of the wrong shape. */
 const attempt = <A>(decode: (value: unknown) => Either.Either<A, ParseResult.ParseIssue>, build: () => unknown) =>
-  Either.try({ try: build, catch: (cause) => (cause instanceof Error ? cause.message : String(cause)) }).pipe(
+  Either.try({ try: build, catch: messageOf }).pipe(
     Either.flatMap((value) => Either.mapLeft(decode(value), ParseResult.TreeFormatter.formatIssueSync))
   )
 

@@ -1,9 +1,9 @@
 /** Selects the tree of a session's messages: pages of it, the leaf, and the history up to a message. Spec: HP-4 to HP-6. */
 import type * as SqlClient from "@effect/sql/SqlClient"
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import * as HistoryPath from "../domain/HistoryPath.ts"
 import type { TreeNode, TreeOptions, TreePage } from "../domain/HistoryPath.ts"
-import { MessageID, type SessionID } from "../domain/Identifiers.ts"
+import { isMessageID, MessageID, type SessionID } from "../domain/Identifiers.ts"
 import { type Message, wordsOf } from "../domain/Message.ts"
 import { sessionKey } from "../log/EventRow.ts"
 import type { MessageRow } from "../projection/Tables.ts"
@@ -159,8 +159,6 @@ export const tree = (sql: SqlClient.SqlClient) =>
     } satisfies TreePage
   })
 
-const isID = Schema.is(MessageID)
-
 const candidates = 10
 
 export const find = (sql: SqlClient.SqlClient) =>
@@ -168,7 +166,7 @@ export const find = (sql: SqlClient.SqlClient) =>
     readingTogether(sql)(
       Effect.gen(function* () {
         const labels = yield* selectLabels(sql, sessionID)
-        const exact = isID(reference)
+        const exact = isMessageID(reference)
           ? yield* sql<{ readonly id: string }>`SELECT id FROM session_message
               WHERE id = ${reference} AND session = ${sessionKey(sql, sessionID)}`
           : []

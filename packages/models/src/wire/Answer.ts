@@ -7,7 +7,8 @@
  */
 import type * as Response from "@effect/ai/Response"
 import { Predicate } from "effect"
-import { count, defined, type Json, objectsIn, parse, record, text } from "./Json.ts"
+import { present } from "@daybook/log/support/Optional"
+import { count, type Json, objectsIn, parse, record, text } from "./Json.ts"
 import { type Kind, type Piece, Tags } from "./Tags.ts"
 
 export type Part = Response.StreamPartEncoded
@@ -181,7 +182,7 @@ export class Answer {
 
   /** The server's id and model of the answer; the first that are known count. */
   identity(id: unknown, modelId: unknown): void {
-    const given = defined({ id: text(id), modelId: text(modelId) })
+    const given = present({ id: text(id), modelId: text(modelId) })
     if (this.#identified || Object.keys(given).length === 0) return
     this.#identified = true
     this.#parts.push({ type: "response-metadata", ...given })
@@ -342,7 +343,7 @@ export class Answer {
     this.over = true
     const { cacheRead, cacheWrite, freshInput, output, reasoning } = this.#usage
     const input = freshInput === undefined ? this.#usage.input : freshInput + (cacheRead ?? 0) + (cacheWrite ?? 0)
-    const daybook = defined({
+    const daybook = present({
       refusal: this.#refused ? true : undefined,
       cacheWriteTokens: cacheWrite === 0 ? undefined : cacheWrite
     })
@@ -353,8 +354,7 @@ export class Answer {
         inputTokens: input,
         outputTokens: output,
         totalTokens: input === undefined && output === undefined ? undefined : (input ?? 0) + (output ?? 0),
-        ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
-        ...(cacheRead === undefined ? {} : { cachedInputTokens: cacheRead })
+        ...present({ reasoningTokens: reasoning, cachedInputTokens: cacheRead })
       },
       ...(Object.keys(daybook).length === 0 ? {} : { metadata: { daybook } })
     })

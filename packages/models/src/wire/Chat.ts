@@ -4,10 +4,11 @@
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Predicate } from "effect"
+import { present } from "@daybook/log/support/Optional"
 import type { Profile } from "../Profiles.ts"
 import { type Answer, usageOf } from "./Answer.ts"
 import { notedOn, resultText, substitute, urlOf } from "./History.ts"
-import { count, defined, filled, idOf, type Json, list, many, record, text, wordsOf } from "./Json.ts"
+import { count, filled, idOf, type Json, list, many, record, text, wordsOf } from "./Json.ts"
 import { limitOf, type Protocol, type Reader, type WireRequest, type WireTool } from "./Protocol.ts"
 
 // --- writing
@@ -15,7 +16,7 @@ import { limitOf, type Protocol, type Reader, type WireRequest, type WireTool } 
 const write = (request: WireRequest): Json => {
   const { format, messages, model, profile, settings, tools } = request
   const written = messages.flatMap((message) => messagesOf(message, profile))
-  return defined({
+  return present({
     ...profile.body,
     model,
     messages: profile.cacheMarks ? marked(written) : written,
@@ -57,7 +58,7 @@ const toolOf = (tool: WireTool): ReadonlyArray<Json> =>
     : [
         {
           type: "function",
-          function: defined({ name: tool.name, description: tool.description, parameters: tool.schema })
+          function: present({ name: tool.name, description: tool.description, parameters: tool.schema })
         }
       ]
 
@@ -100,11 +101,11 @@ const answerOf = (content: Prompt.AssistantMessage["content"], profile: Profile)
   })
   const { parts, ...fields } = thoughtsOf(thoughts, calls, profile)
   const words = said === "" ? (calls.length > 0 ? profile.noText : "") : said
-  return defined({
+  return present({
     role: "assistant",
     content: parts === undefined ? words : [...parts, ...(said === "" ? [] : [{ type: "text", text: said }])],
     ...fields,
-    ...defined(Object.fromEntries(attached)),
+    ...present(Object.fromEntries(attached)),
     tool_calls:
       calls.length === 0 ? undefined : calls.map((call, nth) => callOf(call, nth === 0 ? profile.signature : undefined))
   })
@@ -132,7 +133,7 @@ const thoughtsOf = (
 }
 
 const callOf = (part: Prompt.ToolCallPart, signature: string | undefined): Json =>
-  defined({
+  present({
     id: part.id,
     type: "function",
     function: { name: part.name, arguments: JSON.stringify(record(part.params)) },
@@ -183,8 +184,8 @@ class Details {
     if (field === "" || last["type"] !== piece["type"] || last["index"] !== piece["index"]) this.#all.push(piece)
     else {
       const whole = text(`${text(last[field]) ?? ""}${words}`)
-      const present = Object.entries(piece).filter(([, value]) => !Predicate.isNullable(value))
-      this.#all.splice(-1, 1, { ...last, ...Object.fromEntries(present), ...defined({ [field]: whole }) })
+      const given = Object.entries(piece).filter(([, value]) => !Predicate.isNullable(value))
+      this.#all.splice(-1, 1, { ...last, ...Object.fromEntries(given), ...present({ [field]: whole }) })
     }
     return words
   }

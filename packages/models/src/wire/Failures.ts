@@ -6,7 +6,8 @@ import * as AiError from "@effect/ai/AiError"
 import { Option, Predicate, Redacted } from "effect"
 import { refusalIn } from "@daybook/core/http/SameOrigin"
 import { redactSecrets } from "@daybook/log/support/Redaction"
-import { count, defined, type Json, many, parse, record, text, wordsOf } from "./Json.ts"
+import { present } from "@daybook/log/support/Optional"
+import { count, type Json, many, parse, record, text, wordsOf } from "./Json.ts"
 
 /** Whose errors these are, and the values that they must not show. */
 export interface Owner {
@@ -25,7 +26,7 @@ const cleanCause = (owner: Owner, thrown: unknown, depth = 0): unknown => {
   if (!Predicate.isObject(thrown)) return Predicate.isString(thrown) ? redact(owner, thrown) : undefined
   // An error's own fields are not enumerable.
   const { cause, code, message }: { cause?: unknown; code?: unknown; message?: unknown } = thrown
-  return defined({
+  return present({
     message: redact(owner, String(message ?? "").slice(0, maxCauseChars)),
     code: text(code),
     cause: depth < maxDepth ? cleanCause(owner, cause, depth + 1) : undefined
@@ -118,7 +119,7 @@ export const errorIn = (event: Json, name = ""): unknown => {
   const code = event["code"] ?? error_code
   const error = event["error"] ?? record(many(choices)[0])["error"]
   if (Predicate.isRecord(error) && Object.keys(error).length > 0) return error
-  if (text(error) !== undefined) return defined({ message: error, code, status: event["status"] })
+  if (text(error) !== undefined) return present({ message: error, code, status: event["status"] })
   const [first] = Array.isArray(event["errors"]) ? event["errors"] : []
   if (Predicate.isRecord(first)) return first
   if (type === "error" || object === "error" || name === "error")

@@ -6,7 +6,7 @@
 import { Readable } from "node:stream"
 import { createBrotliDecompress, createUnzip } from "node:zlib"
 import { Agent, type Dispatcher, EnvHttpProxyAgent, fetch } from "@effect/platform-node/Undici"
-import { defined } from "./Json.ts"
+import { present } from "@daybook/log/support/Optional"
 
 /** What comes next of a body: bytes, or its end, with the cause if it broke off. */
 export type Piece =
@@ -43,7 +43,7 @@ const dispatcherOf = (): Dispatcher => {
   const httpProxy = variable("HTTP_PROXY") ?? all
   const httpsProxy = variable("HTTPS_PROXY") ?? all
   if (httpProxy === undefined && httpsProxy === undefined) return new Agent(limits)
-  return new EnvHttpProxyAgent({ ...limits, ...defined({ httpProxy, httpsProxy }) })
+  return new EnvHttpProxyAgent({ ...limits, ...present({ httpProxy, httpsProxy }) })
 }
 
 /** Bytes that wait for their reader, above which the server waits. */

@@ -3,9 +3,10 @@
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Predicate } from "effect"
+import { present } from "@daybook/log/support/Optional"
 import type { Answer, UsageFacts } from "./Answer.ts"
 import { base64Of, joined, notedOn, resultText, urlOf } from "./History.ts"
-import { count, defined, filled, type Json, many, record, text } from "./Json.ts"
+import { count, filled, type Json, many, record, text } from "./Json.ts"
 import type { Protocol, Reader, WireRequest, WireTool } from "./Protocol.ts"
 
 // --- writing
@@ -13,7 +14,7 @@ import type { Protocol, Reader, WireRequest, WireTool } from "./Protocol.ts"
 const write = (request: WireRequest): Json => {
   const { messages, model, tools } = request
   const system = messages.flatMap(({ content, role }) => (role === "system" ? [{ text: content }] : []))
-  return defined({
+  return present({
     contents: contentsOf(messages, thinkingOf(model) === "level"),
     systemInstruction: system.length === 0 ? undefined : { parts: system },
     generationConfig: generationConfig(request),
@@ -53,11 +54,11 @@ const thinkingConfig = (model: string, effort: string | undefined, thinks: boole
   const isOff = effort === "none" || effort === "off"
   if (form === "budget") {
     const budget = isOff ? (isPro ? 128 : 0) : budgets[effort ?? ""]
-    return defined({ includeThoughts: true, thinkingBudget: budget })
+    return present({ includeThoughts: true, thinkingBudget: budget })
   }
   const least = isPro ? "low" : "minimal"
   const level = isOff || effort === "minimal" ? least : effort === "xhigh" || effort === "max" ? "high" : effort
-  return defined({ includeThoughts: true, thinkingLevel: level })
+  return present({ includeThoughts: true, thinkingLevel: level })
 }
 
 const budgets: Readonly<Record<string, number>> = {
@@ -77,7 +78,7 @@ const toolsOf = (tools: ReadonlyArray<WireTool>): ReadonlyArray<Json> => {
   const functions = tools.flatMap((tool) =>
     tool._tag === "Hosted"
       ? []
-      : [defined({ name: tool.name, description: tool.description, parametersJsonSchema: plainSchema(tool.schema) })]
+      : [present({ name: tool.name, description: tool.description, parametersJsonSchema: plainSchema(tool.schema) })]
   )
   const hosted = tools.flatMap((tool) => (tool._tag === "Hosted" ? [{ [camel(tool.id)]: tool.args }] : []))
   return functions.length === 0 ? hosted : [{ functionDeclarations: functions }, ...hosted]
@@ -86,7 +87,7 @@ const toolsOf = (tools: ReadonlyArray<WireTool>): ReadonlyArray<Json> => {
 const camel = (id: string): string =>
   id.replace(/^google\./, "").replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
 
-const plainSchema = (schema: Json): Json => defined({ ...schema, $schema: undefined })
+const plainSchema = (schema: Json): Json => present({ ...schema, $schema: undefined })
 
 const callingConfig = ({ toolChoice }: WireRequest): Json => {
   if (toolChoice === "none") return { mode: "NONE" }
@@ -129,7 +130,7 @@ const userPart = (part: Prompt.UserMessagePart): ReadonlyArray<Json> => {
 }
 
 const signatureOf = (part: { readonly options: unknown }): Json =>
-  defined({ thoughtSignature: text(notedOn(part, "google")["thoughtSignature"]) })
+  present({ thoughtSignature: text(notedOn(part, "google")["thoughtSignature"]) })
 
 const answerPart = (part: Prompt.AssistantMessagePart): ReadonlyArray<Json> => {
   switch (part.type) {

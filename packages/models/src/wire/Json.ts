@@ -1,5 +1,6 @@
 /** Reads JSON from outside: each function returns a plain value, or its absence, for anything. Pure. */
 import { Predicate } from "effect"
+import { present } from "@daybook/log/support/Optional"
 
 /** A JSON object of a wire protocol; fields are checked where they are used. */
 export type Json = Readonly<Record<string, unknown>>
@@ -31,17 +32,9 @@ export const count = (value: unknown): number | undefined => {
   return Predicate.isNumber(number) && Number.isFinite(number) && number >= 0 ? Math.floor(number) : undefined
 }
 
-type Defined<A> = { [K in keyof A as undefined extends A[K] ? never : K]: A[K] } & {
-  [K in keyof A as undefined extends A[K] ? K : never]?: Exclude<A[K], undefined>
-}
-
-export const defined = <A extends object>(fields: A): Defined<A> =>
-  // The remaining fields keep their types, which `fromEntries` loses.
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<A>
-
 /** The defined fields; undefined if there are none. */
 export const filled = (fields: Json): Json | undefined => {
-  const all = defined(fields)
+  const all = present(fields)
   return Object.keys(all).length === 0 ? undefined : all
 }
 

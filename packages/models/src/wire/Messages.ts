@@ -6,9 +6,10 @@
 import * as Prompt from "@effect/ai/Prompt"
 import { Predicate, Record } from "effect"
 import type { RequestSettings } from "@daybook/core/domain/Agent"
+import { present } from "@daybook/log/support/Optional"
 import type { Answer, UsageFacts } from "./Answer.ts"
 import { base64Of, joined, notedOn, resultText, substitute, urlOf } from "./History.ts"
-import { defined, filled, type Json, list, record, text } from "./Json.ts"
+import { filled, type Json, list, record, text } from "./Json.ts"
 import { limitOf, type Protocol, type Reader, type WireRequest, type WireTool } from "./Protocol.ts"
 
 // --- writing
@@ -29,7 +30,7 @@ const write = (request: WireRequest): Json => {
     tools: tools.length > 0 ? tools.map(toolOf) : toolsIn(messages),
     messages
   }
-  return defined({
+  return present({
     model,
     max_tokens: limitOf(request) ?? leastMaxTokens,
     stream: true,
@@ -61,7 +62,7 @@ const finish = (body: Json, settings: RequestSettings): Json => {
 const toolOf = (tool: WireTool): Json =>
   tool._tag === "Hosted"
     ? { type: tool.id.replace(/^anthropic\./, ""), name: tool.name, ...tool.args }
-    : defined({ name: tool.name, description: tool.description, input_schema: tool.schema })
+    : present({ name: tool.name, description: tool.description, input_schema: tool.schema })
 
 /** A thinking model rejects a forced tool choice; it is offered the tools instead (MD-55). */
 const choiceOf = ({ toolChoice, tools }: WireRequest, thinking: boolean): Json => {
@@ -109,7 +110,7 @@ const userBlock = (part: Prompt.UserMessagePart): Json => {
   const source =
     data === undefined ? { type: "url", url: urlOf(part) } : { type: "base64", media_type: part.mediaType, data }
   return part.mediaType === "application/pdf"
-    ? withMark(defined({ type: "document", source, title: part.fileName }), part)
+    ? withMark(present({ type: "document", source, title: part.fileName }), part)
     : withMark({ type: "image", source }, part)
 }
 
@@ -286,7 +287,7 @@ const read = (answer: Answer): Reader => {
 
   const thinks = (key: string, words: unknown, signature: unknown): void =>
     answer.extend("reasoning", key, text(words) ?? "", {
-      anthropic: defined({ type: "thinking", signature: text(signature) })
+      anthropic: present({ type: "thinking", signature: text(signature) })
     })
 
   const give = ({ key, type }: Block, block: Json): void => {

@@ -7,10 +7,11 @@
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Predicate } from "effect"
+import { present } from "@daybook/log/support/Optional"
 import type { Profile } from "../Profiles.ts"
 import { type Answer, inputText, usageOf } from "./Answer.ts"
 import { notedOn, resultInWords, resultText, urlOf } from "./History.ts"
-import { defined, filled, type Json, list, record, text, wordsOf } from "./Json.ts"
+import { filled, type Json, list, record, text, wordsOf } from "./Json.ts"
 import type { Protocol, WireRequest, WireTool } from "./Protocol.ts"
 
 // --- writing
@@ -22,7 +23,7 @@ const write = (request: WireRequest): Json => {
   const { effort, maxOutputTokens, temperature, topP } = settings
   const sampled = !thinks || effort === "none"
   const include = [...(thinks ? ["reasoning.encrypted_content"] : []), ...tools.flatMap(includedBy)]
-  return defined({
+  return present({
     model,
     input: messages.flatMap((message) => itemsOf(message, profile)),
     stream: true,
@@ -51,7 +52,7 @@ const hostedType = (id: string): string => id.replace(/^openai\./, "")
 const toolOf = (tool: WireTool): Json =>
   tool._tag === "Hosted"
     ? { ...tool.args, type: hostedType(tool.id) }
-    : defined({
+    : present({
         type: "function",
         name: tool.name,
         description: tool.description,
@@ -126,11 +127,11 @@ const answerItems = (content: Content): ReadonlyArray<Json> => {
     const { encryptedContent, itemId, phase } = notedOn(part, "openai")
     const id = text(itemId)
     if (part.type === "text") {
-      const texts = partsOf(id, (content) => defined({ role: "assistant", content, id, phase: text(phase) }))
+      const texts = partsOf(id, (content) => present({ role: "assistant", content, id, phase: text(phase) }))
       texts.push({ type: "output_text", text: part.text })
     } else if (part.type === "tool-call") {
       const input = JSON.stringify(record(part.params))
-      items.push(defined({ type: "function_call", call_id: part.id, name: part.name, arguments: input, id }))
+      items.push(present({ type: "function_call", call_id: part.id, name: part.name, arguments: input, id }))
     } else if (part.type === "reasoning" && id !== undefined) {
       const reasoning = { id, type: "reasoning", encrypted_content: encryptedContent }
       const summary = partsOf(id, (summary) => ({ ...reasoning, summary }))
@@ -492,11 +493,11 @@ const textsIn = (parts: unknown): ReadonlyArray<string> =>
 const hostedFacts = (value: Json): { readonly params: Json; readonly result: Json } => {
   const { action, code, container_id, outputs, queries, results, status, type } = value
   return {
-    params: defined({ action: Predicate.isRecord(action) ? actionOf(action) : undefined, code, container_id }),
+    params: present({ action: Predicate.isRecord(action) ? actionOf(action) : undefined, code, container_id }),
     result:
       type === "code_interpreter_call"
-        ? defined({ outputs })
-        : defined({ status, queries, results: results ?? undefined })
+        ? present({ outputs })
+        : present({ status, queries, results: results ?? undefined })
   }
 }
 

@@ -263,7 +263,7 @@ const pulling = (
     const parts = answer.take()
     if (parts.length > 0) return Effect.succeed(clean(owner, parts))
     if (answer.broken !== undefined) {
-      return Effect.fail(Option.some(Failures.unknown(owner, answer.broken.message, answer.broken)))
+      return Effect.fail(Option.some(Failures.unknown(owner, answer.broken.message, { ...answer.broken, url })))
     }
     if (answer.over) return Effect.fail(Option.none())
     const once = answer.finishing

@@ -3,9 +3,9 @@ import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequ
 import type { HttpApiDecodeError } from "@effect/platform/HttpApiError"
 import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
-import { Clock, Context, Effect, Layer, Metric, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Metric } from "effect"
 import * as Access from "@daybook/api/wire/Access"
-import { SessionID } from "@daybook/log/domain/Identifiers"
+import { isSessionID } from "@daybook/log/domain/Identifiers"
 import type { Clients } from "./Clients.ts"
 import { refusedQuery } from "./Answers.ts"
 import type { AccessToken } from "./AccessToken.ts"
@@ -13,11 +13,9 @@ import { callerOf } from "./Tokens.ts"
 
 const rank = (scope: Access.Scope): number => Access.Scope.literals.indexOf(scope)
 
-const isSession = Schema.is(SessionID)
-
 /** A token for one session reaches only endpoints whose path names that session. */
 const permits = ({ scope, sessionID }: Access.Caller, needs: Access.Scope, path: string | undefined): boolean =>
-  rank(scope) >= rank(needs) && (sessionID === undefined || (isSession(path) && path === sessionID))
+  rank(scope) >= rank(needs) && (sessionID === undefined || (isSessionID(path) && path === sessionID))
 
 /** Whose token a header has; undefined for one that is not valid. */
 const callerIn = (secret: AccessToken, authorization: string, now: number): Access.Caller | undefined =>
@@ -44,12 +42,11 @@ const challenge = (...why: ReadonlyArray<string>) =>
   withHeader("www-authenticate", ['Bearer realm="daybook"', ...why].join(", "))
 
 /** Refuses a request that came too soon. */
-const tooMany = (wait: number, reason: keyof typeof refusedFor) =>
-  Effect.gen(function* () {
-    yield* Metric.increment(refusedFor[reason])
-    yield* withHeader("retry-after", String(wait))
-    return yield* new Access.TooManyRequests({ retryAfterSeconds: wait })
-  })
+const tooMany = Effect.fnUntraced(function* (wait: number, reason: keyof typeof refusedFor) {
+  yield* Metric.increment(refusedFor[reason])
+  yield* withHeader("retry-after", String(wait))
+  return yield* new Access.TooManyRequests({ retryAfterSeconds: wait })
+})
 
 /** Refuses a token; an absent one is none that is invalid. */
 const unauthorized = (authorization: string | undefined) =>
@@ -66,12 +63,11 @@ const forbidden = ({ sessionID }: Access.Caller, needs: Access.Scope) =>
   )
 
 /** Slows those who guess; a valid token is never refused for the wrong ones of others at its address. */
-const wrong = ({ addressOf, wrongToken }: Clients, now: number) =>
-  Effect.gen(function* () {
-    const request = yield* HttpServerRequest.HttpServerRequest
-    const wait = wrongToken(addressOf(NodeHttpServerRequest.toIncomingMessage(request)), now)
-    return yield* wait === undefined ? unauthorized(request.headers["authorization"]) : tooMany(wait, "token")
-  })
+const wrong = Effect.fnUntraced(function* ({ addressOf, wrongToken }: Clients, now: number) {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  const wait = wrongToken(addressOf(NodeHttpServerRequest.toIncomingMessage(request)), now)
+  return yield* wait === undefined ? unauthorized(request.headers["authorization"]) : tooMany(wait, "token")
+})
 
 /** What endpoints need, and whether their requests count against the rate of the token. */
 type Need = { readonly scope: Access.Scope; readonly isRated: boolean }

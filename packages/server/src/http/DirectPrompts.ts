@@ -9,7 +9,7 @@ import { Cause, Clock, Context, Effect, Metric, Option, Runtime, Schema } from "
 import { PromptFailure, PromptPayload } from "@daybook/api/group/WorkApi"
 import { statuses } from "@daybook/api/wire/Failure"
 import { Sessions } from "@daybook/core/session/Sessions"
-import { SessionID } from "@daybook/log/domain/Identifiers"
+import { isSessionID, type SessionID } from "@daybook/log/domain/Identifiers"
 import { Input } from "@daybook/log/domain/Message"
 import { compile } from "@daybook/log/support/Conforms"
 import { isTraced } from "@daybook/log/support/Spans"
@@ -38,8 +38,6 @@ const payloadOf = (bytes: Buffer): Payload | undefined => {
     return undefined
   }
 }
-
-const isSessionID = Schema.is(SessionID)
 
 /** The session of a request for a prompt with a small JSON body; undefined for another request. */
 const sessionOf = ({ headers, method, url = "" }: IncomingMessage): SessionID | undefined => {

@@ -106,7 +106,7 @@ const referencePage = (document: OpenAPISpec): string => {
     `<!doctype html><html lang="en"><meta charset="utf-8"><title>${escaped(document.info.title)}: reference</title>`,
     `<meta name="viewport" content="width=device-width"><style>${style}</style>`,
     `<h1>${escaped(document.info.title)}</h1><p>${escaped(document.info.description ?? "")} `,
-    `<a href="/openapi.json">openapi.json</a></p>`,
+    `<a href="openapi.json">openapi.json</a></p>`,
     `<nav aria-label="Endpoints"><ul>${groups.map(({ nav }) => nav).join("")}</ul></nav>`,
     `<main>${groups.map(({ body }) => body).join("\n")}<h2>Schemas</h2>${schemas.join("\n")}</main></html>`
   ].join("\n")

@@ -4,7 +4,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createSecureServer } from "node:https"
 import type { Server as NetServer, Socket } from "node:net"
 import { endianness } from "node:os"
-import { Duration, Effect, Predicate, Schema, type Scope } from "effect"
+import { Duration, Effect, Schema, type Scope } from "effect"
+import { codeOf } from "@daybook/log/support/SystemError"
 
 // Finds connections whose peer has vanished, by the retransmissions in Linux's `/proc/net/tcp`: Node sets no limit, and
 // Linux gives up after a quarter of an hour.
@@ -151,8 +152,7 @@ export interface HttpListener {
 
 /** Why a port cannot be used. */
 export const unusable = (port: number, cause: unknown): PortUnusable => {
-  const code = Predicate.hasProperty(cause, "code") ? cause.code : undefined
-  switch (code) {
+  switch (codeOf(cause)) {
     case "EADDRINUSE":
       return new PortUnusable({ port, reason: "in-use", details: "another process does; choose another one, or none" })
     case "EACCES":

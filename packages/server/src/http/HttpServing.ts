@@ -151,13 +151,16 @@ const maxConnections = 16_384
 /** How long requests may take when the server ends. */
 const lastRequests = Duration.seconds(10)
 
-const end = ({ close, server }: HttpListener, running: Count.Count, drain: Effect.Effect<void>) =>
-  Effect.gen(function* () {
-    yield* drain
-    yield* close
-    yield* Effect.timeoutOption(Effect.interruptible(running.none), lastRequests)
-    server.closeAllConnections()
-  })
+const end = Effect.fnUntraced(function* (
+  { close, server }: HttpListener,
+  running: Count.Count,
+  drain: Effect.Effect<void>
+) {
+  yield* drain
+  yield* close
+  yield* Effect.timeoutOption(Effect.interruptible(running.none), lastRequests)
+  server.closeAllConnections()
+})
 
 /** How long a request waits for a database that is away. Then the client gets 503 (CL-805). */
 const patience = Duration.seconds(2)

@@ -89,8 +89,7 @@ const frameOf = (row: EventRow, { id, run }: RunStream.Followed, event: SessionE
       return {
         type,
         ...ofRun,
-        ...(tool === undefined ? {} : { tool }),
-        ...(tool_call_id === undefined ? {} : { tool_call_id }),
+        ...present({ tool, tool_call_id }),
         code,
         message,
         ...(recoverable === undefined ? {} : { recoverable })

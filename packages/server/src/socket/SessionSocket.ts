@@ -131,13 +131,12 @@ const lastAnswers = "1 second"
 const lastWords = "5 seconds"
 
 /** Interrupts the runs of clients that are not handed over. */
-const stopRuns = ({ backend: { answers, execution }, drainer }: Drainer.DrainedBackend) =>
-  Effect.gen(function* () {
-    yield* drainer.close
-    yield* execution.left
-    yield* Effect.timeoutOption(Effect.interruptible(execution.stop(yield* drainer.busy)), lastRuns)
-    yield* Effect.timeoutOption(Effect.interruptible(answers.none), lastAnswers)
-  })
+const stopRuns = Effect.fnUntraced(function* ({ backend: { answers, execution }, drainer }: Drainer.DrainedBackend) {
+  yield* drainer.close
+  yield* execution.left
+  yield* Effect.timeoutOption(Effect.interruptible(execution.stop(yield* drainer.busy)), lastRuns)
+  yield* Effect.timeoutOption(Effect.interruptible(answers.none), lastAnswers)
+})
 
 /** Ends the runs, then every answer and connection with the reason, within a bounded time. */
 const stop = (

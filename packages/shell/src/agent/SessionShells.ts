@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto"
 import { realpath } from "node:fs/promises"
-import { Deferred, Effect, Fiber, Layer, Mailbox, type Scope, Stream } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer, Mailbox, type Scope, Stream } from "effect"
 import type { Chunk } from "@daybook/core/child/ShellProcess"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
 import { firstOf } from "@daybook/core/support/Race"
@@ -138,165 +138,173 @@ const endedOf = (result: ExecResult, rest: Pick<CommandEnd, "cwd" | "notices">):
   ...rest
 })
 
-/** Opens shells until the scope closes. */
-export const make = Effect.fnUntraced(function* (settings: LiveCommandsSettings) {
-  const log = yield* EventLog
-  const scope = yield* Effect.scope
+/** The shells of all sessions. */
+const makeHost = Effect.fnUntraced(function* (settings: LiveCommandsSettings) {
   // Permissions decide about dangerous commands, unless the operator's policy does.
   const policy = { allowDangerous: true, ...settings.policy }
-  const shells = yield* Effect.provide(
-    Shells.Shells,
-    yield* Layer.build(Layer.provide(Shells.layer({ ...settings, policy }), ShellRecord.none))
-  )
-  const entries = new Map<SessionID, Entry>()
+  const built = yield* Layer.build(Layer.provide(Shells.layer({ ...settings, policy }), ShellRecord.none))
+  return {
+    log: yield* EventLog,
+    scope: yield* Effect.scope,
+    shells: Context.get(built, Shells.Shells),
+    entries: new Map<SessionID, Entry>()
+  }
+})
 
-  const entryOf = Effect.fnUntraced(function* (sessionID: SessionID) {
-    const made: Entry = {
-      turn: yield* Effect.makeSemaphore(1),
-      record: yield* ShellRecord.inSession(sessionID),
-      shell: undefined,
-      why: undefined
-    }
-    // Read after the last pause, so that two calls of a session never make an entry each.
-    const entry = entries.get(sessionID) ?? made
-    entries.delete(sessionID)
-    entries.set(sessionID, entry)
-    for (const [id, { shell }] of entries) {
-      if (entries.size <= mostIdle) break
-      if (shell === undefined && id !== sessionID) entries.delete(id)
-    }
-    return entry
-  })
+type Host = Effect.Effect.Success<ReturnType<typeof makeHost>>
 
-  /** Closes the shell when its session is removed or moves, and when another process took the session over. */
-  const follow = (sessionID: SessionID, { turn }: Entry, { id, location }: OpenShell) =>
-    Effect.gen(function* () {
-      const { incarnation, seq } = yield* log.head(sessionID)
-      const close = Effect.asVoid(shells.destroy(id))
-      yield* Stream.runForEach(log.tail({ sessionID, after: seq, incarnation }), (event) => {
-        if (event.type === "session.next.moved" && !sameLocation(event.data.location, location)) {
-          return turn.withPermits(1)(close)
-        }
-        return event.type === "session.next.shell.closed" && event.data.shellID === id ? close : Effect.void
-      })
-    }).pipe(
-      Effect.catchTag("SessionNotFound", () => shells.destroy(id)),
-      Effect.catchAll((error) => Effect.logWarning(`shell ${id} does not follow ${sessionID}: ${error.message}`))
-    )
+const entryOf = Effect.fnUntraced(function* ({ entries }: Host, sessionID: SessionID) {
+  const made: Entry = {
+    turn: yield* Effect.makeSemaphore(1),
+    record: yield* ShellRecord.inSession(sessionID),
+    shell: undefined,
+    why: undefined
+  }
+  // Read after the last pause, so that two calls of a session never make an entry each.
+  const entry = entries.get(sessionID) ?? made
+  entries.delete(sessionID)
+  entries.set(sessionID, entry)
+  for (const [id, { shell }] of entries) {
+    if (entries.size <= mostIdle) break
+    if (shell === undefined && id !== sessionID) entries.delete(id)
+  }
+  return entry
+})
 
-  const open = (call: ToolCall, entry: Entry, { cwd, elsewhere, env, home }: CommandRequest) =>
-    Effect.uninterruptibleMask((restore) =>
-      Effect.gen(function* () {
-        const own = elsewhere ? home : cwd
-        const options = { target: { transport: "local" as const, cwd: own }, writable: [home] }
-        // Interruptible, as the fibers that it starts must be.
-        const id = yield* restore(shells.create(options, { record: entry.record, env }))
-        const shell: OpenShell = { id, agent: call.agent.name, location: call.location, own, before: "" }
-        entry.shell = shell
-        const closed = Effect.map(shells.closed(id), (reason) => {
-          if (entry.shell !== shell) return
-          entry.shell = undefined
-          entry.why = whys[reason]
-        })
-        const followed = Effect.zipRight(follow(call.sessionID, entry, shell), Effect.never)
-        yield* Effect.forkIn(Effect.interruptible(Effect.raceFirst(closed, followed)), scope)
-        return shell
-      })
-    )
-
-  /** Runs the command, in a new shell if none is open. */
-  const runIn = (
-    call: ToolCall,
-    entry: Entry,
-    request: CommandRequest,
-    stop: Deferred.Deferred<void>,
-    take: CommandOutput["take"]
-  ) =>
-    Effect.gen(function* () {
-      const { cwd, elsewhere, home, seconds, text } = request
-      const { why } = entry
-      const isNew = entry.shell === undefined
-      const stopped = Effect.zipRight(Deferred.await(stop), Effect.interrupt)
-      const shell = entry.shell ?? (yield* firstOf(open(call, entry, request), stopped))
-      if (yield* Deferred.isDone(stop)) return yield* Effect.interrupt
-      const { own } = shell
-      const there = (yield* shells.folder(shell.id)) === own && (yield* isSame(own, cwd))
-      if (request.changes) shell.before = withLine(shell.before, text)
-      const gone = (reason: CloseReason) => {
-        entry.why = whys[reason]
-        if (entry.shell === shell) entry.shell = undefined
+/** Closes the shell when its session is removed or moves, and when another process took the session over. */
+const follow = ({ log, shells }: Host, sessionID: SessionID, { turn }: Entry, { id, location }: OpenShell) =>
+  Effect.gen(function* () {
+    const { incarnation, seq } = yield* log.head(sessionID)
+    const close = Effect.asVoid(shells.destroy(id))
+    yield* Stream.runForEach(log.tail({ sessionID, after: seq, incarnation }), (event) => {
+      if (event.type === "session.next.moved" && !sameLocation(event.data.location, location)) {
+        return turn.withPermits(1)(close)
       }
-      const result = yield* Effect.tapErrorTag(
-        shells.exec(shell.id, text, {
-          timeoutSeconds: seconds,
-          stop: Deferred.await(stop),
-          call: { callID: call.callID, take },
-          ...(there ? {} : { cwd })
-        }),
-        "ShellClosed",
-        ({ reason }) => Effect.sync(() => gone(reason))
-      )
-      if (result.closed !== undefined) gone(result.closed)
-      const folder = (yield* shells.folder(shell.id)) ?? own
-      if (!elsewhere) shell.own = folder
-      return endedOf(result, {
-        ...(shell.own === (isNew ? home : own) ? {} : { cwd: result.cwd }),
-        notices: [
-          ...(isNew ? [newShell(why)] : []),
-          ...(result.closed === undefined
-            ? []
-            : [`The shell has closed (${whys[result.closed]}); the next call gets a new one.`])
-        ]
-      })
+      return event.type === "session.next.shell.closed" && event.data.shellID === id ? close : Effect.void
     })
+  }).pipe(
+    Effect.catchTag("SessionNotFound", () => shells.destroy(id)),
+    Effect.catchAll((error) => Effect.logWarning(`shell ${id} does not follow ${sessionID}: ${error.message}`))
+  )
 
-  const start = (call: ToolCall, entry: Entry) =>
-    Effect.fnUntraced(function* (request: CommandRequest): Effect.fn.Return<Running, never, Scope.Scope> {
-      const { discard, end, output, take } = yield* makeOutput
-      const stop = yield* Deferred.make<void>()
-      const ran = runIn(call, entry, request, stop, take).pipe(
-        // Nothing ran: the shell closed since the call began.
-        Effect.retry({ times: 1, while: ({ _tag }) => _tag === "ShellClosed" }),
-        Effect.mapError(({ _tag, message }) =>
-          _tag === "CommandBlocked" ? new ToolFailure({ type: "permission.denied", message }) : failed(message)
-        ),
-        Effect.ensuring(end)
-      )
-      // Stopped and never interrupted: an interruption would also reach the waits of a stop that has begun.
-      const fiber = yield* Effect.forkDaemon(Effect.interruptible(ran))
-      const ending = Effect.suspend(() =>
-        fiber.unsafePoll() === null
-          ? discard.pipe(
-              Effect.zipRight(Deferred.succeed(stop, undefined)),
-              Effect.zipRight(Fiber.await(fiber)),
-              Effect.asVoid
-            )
-          : Effect.void
-      )
-      yield* Effect.addFinalizer(() => ending)
-      return { output, exit: Fiber.join(fiber), end: ending }
-    }, Effect.uninterruptible)
-
-  const enter: LiveShells["enter"] = (call) =>
-    Effect.uninterruptibleMask((restore) =>
-      Effect.gen(function* () {
-        const entry = yield* entryOf(call.sessionID)
-        yield* restore(entry.turn.take(1))
-        yield* Effect.addFinalizer(() => entry.turn.release(1))
-        const { shell } = entry
-        if (shell !== undefined && (shell.agent !== call.agent.name || !sameLocation(shell.location, call.location))) {
-          yield* shells.destroy(shell.id)
-          entry.shell = undefined
-          entry.why = "it belonged to another agent or folder"
-        }
-        const place: CommandPlace = {
-          cwd: entry.shell?.own,
-          before: entry.shell?.before ?? "",
-          start: start(call, entry)
-        }
-        return place
+const open = (host: Host, call: ToolCall, entry: Entry, { cwd, elsewhere, env, home }: CommandRequest) =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function* () {
+      const { scope, shells } = host
+      const own = elsewhere ? home : cwd
+      const options = { target: { transport: "local" as const, cwd: own }, writable: [home] }
+      // Interruptible, as the fibers that it starts must be.
+      const id = yield* restore(shells.create(options, { record: entry.record, env }))
+      const shell: OpenShell = { id, agent: call.agent.name, location: call.location, own, before: "" }
+      entry.shell = shell
+      const closed = Effect.map(shells.closed(id), (reason) => {
+        if (entry.shell !== shell) return
+        entry.shell = undefined
+        entry.why = whys[reason]
       })
-    ).pipe(Effect.provideService(EventLog, log))
+      const followed = Effect.zipRight(follow(host, call.sessionID, entry, shell), Effect.never)
+      yield* Effect.forkIn(Effect.interruptible(Effect.raceFirst(closed, followed)), scope)
+      return shell
+    })
+  )
 
-  return { enter }
+/** Runs the command, in a new shell if none is open. */
+const runIn = Effect.fnUntraced(function* (
+  host: Host,
+  call: ToolCall,
+  entry: Entry,
+  request: CommandRequest,
+  stop: Deferred.Deferred<void>,
+  take: CommandOutput["take"]
+) {
+  const { shells } = host
+  const { cwd, elsewhere, home, seconds, text } = request
+  const { why } = entry
+  const isNew = entry.shell === undefined
+  const stopped = Effect.zipRight(Deferred.await(stop), Effect.interrupt)
+  const shell = entry.shell ?? (yield* firstOf(open(host, call, entry, request), stopped))
+  if (yield* Deferred.isDone(stop)) return yield* Effect.interrupt
+  const { own } = shell
+  const there = (yield* shells.folder(shell.id)) === own && (yield* isSame(own, cwd))
+  if (request.changes) shell.before = withLine(shell.before, text)
+  const gone = (reason: CloseReason) => {
+    entry.why = whys[reason]
+    if (entry.shell === shell) entry.shell = undefined
+  }
+  const result = yield* Effect.tapErrorTag(
+    shells.exec(shell.id, text, {
+      timeoutSeconds: seconds,
+      stop: Deferred.await(stop),
+      call: { callID: call.callID, take },
+      ...(there ? {} : { cwd })
+    }),
+    "ShellClosed",
+    ({ reason }) => Effect.sync(() => gone(reason))
+  )
+  if (result.closed !== undefined) gone(result.closed)
+  const folder = (yield* shells.folder(shell.id)) ?? own
+  if (!elsewhere) shell.own = folder
+  return endedOf(result, {
+    ...(shell.own === (isNew ? home : own) ? {} : { cwd: result.cwd }),
+    notices: [
+      ...(isNew ? [newShell(why)] : []),
+      ...(result.closed === undefined
+        ? []
+        : [`The shell has closed (${whys[result.closed]}); the next call gets a new one.`])
+    ]
+  })
+})
+
+const start = (host: Host, call: ToolCall, entry: Entry) =>
+  Effect.fnUntraced(function* (request: CommandRequest): Effect.fn.Return<Running, never, Scope.Scope> {
+    const { discard, end, output, take } = yield* makeOutput
+    const stop = yield* Deferred.make<void>()
+    const ran = runIn(host, call, entry, request, stop, take).pipe(
+      // Nothing ran: the shell closed since the call began.
+      Effect.retry({ times: 1, while: ({ _tag }) => _tag === "ShellClosed" }),
+      Effect.mapError(({ _tag, message }) =>
+        _tag === "CommandBlocked" ? new ToolFailure({ type: "permission.denied", message }) : failed(message)
+      ),
+      Effect.ensuring(end)
+    )
+    // Stopped and never interrupted: an interruption would also reach the waits of a stop that has begun.
+    const fiber = yield* Effect.forkDaemon(Effect.interruptible(ran))
+    const ending = Effect.suspend(() =>
+      fiber.unsafePoll() === null
+        ? discard.pipe(
+            Effect.zipRight(Deferred.succeed(stop, undefined)),
+            Effect.zipRight(Fiber.await(fiber)),
+            Effect.asVoid
+          )
+        : Effect.void
+    )
+    yield* Effect.addFinalizer(() => ending)
+    return { output, exit: Fiber.join(fiber), end: ending }
+  }, Effect.uninterruptible)
+
+const enter = (host: Host, call: ToolCall) =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function* () {
+      const entry = yield* entryOf(host, call.sessionID)
+      yield* restore(entry.turn.take(1))
+      yield* Effect.addFinalizer(() => entry.turn.release(1))
+      const { shell } = entry
+      if (shell !== undefined && (shell.agent !== call.agent.name || !sameLocation(shell.location, call.location))) {
+        yield* host.shells.destroy(shell.id)
+        entry.shell = undefined
+        entry.why = "it belonged to another agent or folder"
+      }
+      const place: CommandPlace = {
+        cwd: entry.shell?.own,
+        before: entry.shell?.before ?? "",
+        start: start(host, call, entry)
+      }
+      return place
+    })
+  ).pipe(Effect.provideService(EventLog, host.log))
+
+/** Opens shells until the scope closes. */
+export const make = Effect.fnUntraced(function* (settings: LiveCommandsSettings) {
+  const host = yield* makeHost(settings)
+  return { enter: (call: ToolCall) => enter(host, call) } satisfies LiveShells
 })

@@ -1,6 +1,7 @@
 /** The tools of the MCP server: their descriptions and their work. Spec: SL-120..SL-122 in specs/shell.md. */
 import { Effect, JSONSchema, Schema } from "effect"
 import { JsonRecord } from "@daybook/log/domain/Values"
+import { present } from "@daybook/log/support/Optional"
 import { Checkpoint, Checkpointed, Restored } from "../checkpoint/Checkpoints.ts"
 import { ExecResult } from "../domain/ExecResult.ts"
 import type { InvalidOption, ShellNotFound } from "../domain/ShellError.ts"
@@ -104,10 +105,7 @@ const exec = tool({
   run: (shells, { budget, command, input, session_id: id, timeout_secs: timeoutSeconds }, reports) =>
     shells
       .exec(id, command, {
-        ...(budget === undefined ? {} : { budget }),
-        ...(input === undefined ? {} : { input }),
-        ...(timeoutSeconds === undefined ? {} : { timeoutSeconds }),
-        ...(reports.onText === undefined ? {} : { onText: reports.onText })
+        ...present({ budget, input, timeoutSeconds, onText: reports.onText })
       })
       .pipe(Effect.tap((result) => reports.onExecuted(id, result)))
 })

@@ -6,6 +6,7 @@ import { Either } from "effect"
 import { RE2JS } from "re2js"
 import { codeUnits } from "@daybook/log/support/CodeUnits"
 import { beginningOf, endOf } from "@daybook/log/support/Text"
+import { messageOf } from "@daybook/log/support/SystemError"
 import { type Budget, defaultCharacters, type Keep, type StreamReport } from "../domain/ExecResult.ts"
 import { InvalidOption } from "../domain/ShellError.ts"
 
@@ -31,7 +32,7 @@ export const compilePattern = (option: string, pattern: string): Either.Either<L
   return Either.flatMap(
     Either.try({
       try: () => RE2JS.compile(pattern),
-      catch: (cause) => refuse(cause instanceof Error ? cause.message : String(cause))
+      catch: (cause) => refuse(messageOf(cause))
     }),
     (compiled) =>
       compiled.programSize() > largestProgram

@@ -269,18 +269,17 @@ const makeRunner = Effect.fnUntraced(function* (
     )
   const answered = settled()
   /** Gives a shell up that is between commands and reports no end, because `set -n` or a trap keeps it from running the frame. */
-  const watch = (asked: number, isShort: boolean) =>
-    Effect.gen(function* () {
-      for (let times = 0, millis = betweenMillis; times < timesBetween;) {
-        yield* pause(millis)
-        if (number !== asked || !isFree) return
-        const answer = yield* keeper.ask({ order: "between" })
-        const isBetween = answer === "between yes" && !isPaused && (isShort || dialogue.hasBegun())
-        times = isBetween ? times + 1 : 0
-        millis = isBetween ? betweenMillis : Math.min(millis * 2, longestBetweenMillis)
-      }
-      if (number === asked && isFree) dialogue.giveUp()
-    })
+  const watch = Effect.fnUntraced(function* (asked: number, isShort: boolean) {
+    for (let times = 0, millis = betweenMillis; times < timesBetween;) {
+      yield* pause(millis)
+      if (number !== asked || !isFree) return
+      const answer = yield* keeper.ask({ order: "between" })
+      const isBetween = answer === "between yes" && !isPaused && (isShort || dialogue.hasBegun())
+      times = isBetween ? times + 1 : 0
+      millis = isBetween ? betweenMillis : Math.min(millis * 2, longestBetweenMillis)
+    }
+    if (number === asked && isFree) dialogue.giveUp()
+  })
   const fork = yield* FiberSet.makeRuntime<never>()
   // One timer for all commands, because to start and stop one costs more than to begin again.
   const noter = setTimeout(() => {

@@ -126,19 +126,18 @@ interface Inside {
 }
 
 /** Waits for the container's end: clients that run programs in it may not notice. */
-const watch = ({ env, program }: Docker, { id }: ContainerState) =>
-  Effect.gen(function* () {
-    const shared = makeShared()
-    yield* Effect.acquireRelease(
-      Effect.sync(() => {
-        const child = spawn(program, ["wait", id], { env, detached: true, stdio: "ignore" })
-        for (const event of ["exit", "error"]) child.on(event, shared.lose)
-        return child
-      }),
-      (child) => Effect.sync(() => child.kill("SIGKILL"))
-    )
-    return shared
-  })
+const watch = Effect.fnUntraced(function* ({ env, program }: Docker, { id }: ContainerState) {
+  const shared = makeShared()
+  yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      const child = spawn(program, ["wait", id], { env, detached: true, stdio: "ignore" })
+      for (const event of ["exit", "error"]) child.on(event, shared.lose)
+      return child
+    }),
+    (child) => Effect.sync(() => child.kill("SIGKILL"))
+  )
+  return shared
+})
 
 /** The exit code of a program that was killed, as the end of its container does before the daemon knows of it. */
 const killed = 137
