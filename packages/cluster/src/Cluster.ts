@@ -210,8 +210,9 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
     // The next look does not wait for these.
     if (left.length > 0) yield* fork(Effect.ensuring(logged(settleDead(left)), over))
   })
-  // Shards that the node takes may be those of a dead one.
-  yield* Stream.merge(Stream.tick(sweepEvery), Stream.fromQueue(taken)).pipe(
+  // Shards that the node takes may be those of a dead one. The look waits until all are taken: handed over sessions go first.
+  const shardsTaken = Stream.debounce(Stream.fromQueue(taken), "250 millis")
+  yield* Stream.merge(Stream.tick(sweepEvery), shardsTaken).pipe(
     Stream.buffer({ capacity: 1, strategy: "sliding" }),
     Stream.runForEach(() => Effect.zipRight(logged(sweep), logged(settleLeft))),
     fork
