@@ -25,7 +25,10 @@ export const withWallClock =
               ? Effect.map(target.currentTimeMillis, (now) => now + offByMs)
               : property === "unsafeCurrentTimeMillis"
                 ? () => target.unsafeCurrentTimeMillis() + offByMs
-                : Reflect.get(target, property)
+                : property === "unsafeCurrentTimeNanos"
+                  ? // Monotonic: the wall clock does not change it.
+                    () => target.unsafeCurrentTimeNanos()
+                  : Reflect.get(target, property)
         })
       )
     )

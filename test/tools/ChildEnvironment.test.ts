@@ -87,7 +87,7 @@ describe("the environment of children", () => {
     })
   )
 
-  it("EN-4: five modules start processes with an environment of this module, two others with nothing of the host's but its path, one the command itself, one the person's editor, and two programs of the desktop", () => {
+  it("EN-4: five modules start processes with an environment of this module, two others with nothing of the host's but its path, one with nothing, one the command itself, one the person's editor, and two programs of the desktop", () => {
     const packages = fileURLToPath(new URL("../../packages", import.meta.url))
     const sources = readdirSync(packages).flatMap((name) =>
       readdirSync(join(packages, name, "src"), { recursive: true, encoding: "utf8" })
@@ -105,6 +105,7 @@ describe("the environment of children", () => {
       "cli/src/screen/Clipboard.ts",
       "cli/src/screen/HostCommand.ts",
       "cli/src/support/Watchdog.ts",
+      "core/src/child/Guard.ts",
       "core/src/child/ShellProcess.ts",
       "core/src/snapshot/Git.ts",
       "mcp/src/Transports.ts",
@@ -116,6 +117,8 @@ describe("the environment of children", () => {
     const command = readFileSync(join(packages, "cli/src/screen/HostCommand.ts"), "utf8")
     assert.include(command, "env: childEnvironment(process.env, bash)")
     assert.deepStrictEqual([command.split("spawn(").length, command.split("spawnSync(").length], [2, 2])
+    const guard = readFileSync(join(packages, "core/src/child/Guard.ts"), "utf8")
+    assert.include(guard, 'spawn("/bin/sh", ["-c", script], { cwd: "/", env: {},')
     const watchdog = readFileSync(join(packages, "cli/src/support/Watchdog.ts"), "utf8")
     assert.strictEqual(watchdog.split("env: {").length, 2)
     assert.include(watchdog, 'env: { PATH: "/usr/bin:/bin" }')
