@@ -1,6 +1,6 @@
 /** An MCP server's configuration, for the file and for applications. Spec: MC-1, MC-2, MC-36. */
-import { Duration, Option, Redacted, Schema } from "effect"
-import { fingerprint } from "@daybook/core/support/Fingerprint"
+import { createHash } from "node:crypto"
+import { Duration, Option, Predicate, Redacted, Schema } from "effect"
 import { optional } from "@daybook/log/support/Optional"
 
 // Defines how a server fails.
@@ -112,6 +112,22 @@ export const McpServers = Schema.Record({ key: Schema.String, value: McpServer }
   })
 )
 export type McpServers = typeof McpServers.Type
+
+// Digests of descriptions, which do not depend on the order of keys: a changed one needs a new approval (PM-41).
+
+/** The JSON of a value, with object keys sorted by code unit and undefined fields omitted. */
+export const canonicalJson = (value: unknown): string => {
+  if (Array.isArray(value)) return `[${value.map((each) => canonicalJson(each ?? null)).join(",")}]`
+  if (!Predicate.isRecord(value)) return JSON.stringify(value)
+  const members = Object.entries(value)
+    .filter(([, each]) => each !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, each]) => `${JSON.stringify(key)}:${canonicalJson(each)}`)
+  return `{${members.join(",")}}`
+}
+
+/** The SHA-256 of a value's canonical JSON. */
+export const fingerprint = (value: unknown): string => createHash("sha256").update(canonicalJson(value)).digest("hex")
 
 /** Identifies a server for approvals by its command or URL, without values of variables. Spec: PM-40. */
 export const serverFingerprint = (server: McpServer): string => {

@@ -7,9 +7,8 @@ import { randomUUID } from "node:crypto"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Effect, Either, Option, Predicate, Schema } from "effect"
-import { fingerprint } from "@daybook/core/support/Fingerprint"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
-import { inSentence, type McpServer, serverFingerprint } from "./McpServer.ts"
+import { fingerprint, inSentence, type McpServer, serverFingerprint } from "./McpServer.ts"
 import { sanitise } from "./SafeSchema.ts"
 
 export const listingLimits = { tools: 1_000, pages: 100, description: 4_000, schemaBytes: 32 * 1024 } as const

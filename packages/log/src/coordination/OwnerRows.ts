@@ -13,6 +13,7 @@ import { isPostgres } from "../storage/Dialect.ts"
 import { change, rows, type Steps } from "../storage/Steps.ts"
 import { retryBusy } from "../storage/Transaction.ts"
 import { SessionStore } from "../store/SessionStore.ts"
+import { putNewest } from "../support/Newest.ts"
 import * as OwnerID from "./OwnerID.ts"
 import type { OwnProcess } from "./OwnerID.ts"
 
@@ -69,13 +70,6 @@ const mostSeen = 10_000
 
 /** What the looks of this process saw, the latest last. All waits share it: silence that one of them saw counts for all. */
 export type Seen = Map<SessionID, Sighting>
-
-const remember = (seen: Seen, sessionID: SessionID, sighting: Sighting) => {
-  seen.delete(sessionID)
-  seen.set(sessionID, sighting)
-  const [oldest] = seen.size > mostSeen ? seen.keys() : []
-  if (oldest !== undefined) seen.delete(oldest)
-}
 
 type OwnerRow = {
   readonly session_id: SessionID
@@ -215,7 +209,7 @@ export const makeJudge = ({ held, ownerID, process, seen }: Self): Judge => {
     if (state === "gone") return "free"
     const [sign, working] = [signOf(row), state === "working"]
     const sighting = observe(seen.get(session_id), { sign, at, working })
-    remember(seen, session_id, sighting)
+    putNewest(seen, session_id, sighting, mostSeen)
     if (!first.has(session_id)) first.set(session_id, sign)
     if (sighting.silentMs >= clamp(lease_ms)) return "free"
     return working || first.get(session_id) !== sign ? "owned" : "unknown"
