@@ -1,4 +1,4 @@
-/** Summarises figures, compares them with their bars, and prints them. */
+/** Summarizes figures, compares them with their bars, and prints them. */
 
 /** The value below which `share` of the values lie. */
 export const quantile = (values: ReadonlyArray<number>, share: number): number =>

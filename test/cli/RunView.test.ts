@@ -52,8 +52,8 @@ describe("RunView", () => {
     assert.deepStrictEqual(stderr.split("\n"), [
       "→ question Which store? Why?",
       "→ question",
-      "… summarised: the request had 13 tokens, the summary has 7 characters",
-      "✗ nothing was summarised: no room",
+      "… summarized: the request had 13 tokens, the summary has 7 characters",
+      "✗ nothing was summarized: no room",
       ""
     ])
   })
@@ -252,7 +252,7 @@ describe("RunView", () => {
       type: "calling",
       tool: "write"
     })
-    assert.deepStrictEqual(phase(promoted(), compactionStarted()), { type: "summarising" })
+    assert.deepStrictEqual(phase(promoted(), compactionStarted()), { type: "summarizing" })
     assert.deepStrictEqual(phase(promoted(), retried(2, "no", 1_500)), {
       type: "retrying",
       attempt: 2,

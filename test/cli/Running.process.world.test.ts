@@ -29,13 +29,13 @@ const question = {
 }
 
 describe("daybook compact", () => {
-  it.scopedLive("CL-88: says why nothing was summarised, and exits 1", () =>
+  it.scopedLive("CL-88: says why nothing was summarized, and exits 1", () =>
     Effect.gen(function* () {
       const { env, finished, here } = yield* setup
       yield* finished(yield* here.start(["prompt", "--session", "fix", "One"], { env }), "First.")
       const nothing = yield* here.run(["compact", "fix"], { env })
       assert.deepStrictEqual([nothing.code, nothing.stdout], [1, ""])
-      assert.match(nothing.stderr, /^daybook: nothing of ses_\S+ was summarised: [^\n]+\n$/)
+      assert.match(nothing.stderr, /^daybook: nothing of ses_\S+ was summarized: [^\n]+\n$/)
     })
   )
 
@@ -52,7 +52,7 @@ describe("daybook compact", () => {
           assert.deepStrictEqual([stopped.code, stopped.stdout], [12, ""])
           assert.match(
             stopped.stderr,
-            /^daybook: nothing of ses_\S+ was summarised: ses_\S+ and its children spent 5 tokens of their budget of 5 tokens[^\n]*\n$/
+            /^daybook: nothing of ses_\S+ was summarized: ses_\S+ and its children spent 5 tokens of their budget of 5 tokens[^\n]*\n$/
           )
         })
     )
@@ -72,7 +72,7 @@ describe("daybook compact", () => {
       assert.include(JSON.stringify(asked.body.messages), "One")
       yield* say("## Goal\n\nTo count.")
       const ended = yield* run.ended
-      assert.match(ended.stdout, /^summarised: the request had \d+ tokens, the summary has \d+ characters\n$/)
+      assert.match(ended.stdout, /^summarized: the request had \d+ tokens, the summary has \d+ characters\n$/)
       assert.deepStrictEqual([ended.code, ended.stderr], [0, ""])
       assert.match((yield* here.run(["show", "fix"])).stdout, /^## summary \(manual\)[^]*To count\./m)
       const next = JSON.parse((yield* here.run(["context", "fix", "--json"], { env })).stdout)
@@ -82,7 +82,7 @@ describe("daybook compact", () => {
   )
 
   it.scopedLive(
-    "CL-179, CL-88: says what was summarised also where a prompt that waited fails after it, and then why",
+    "CL-179, CL-88: says what was summarized also where a prompt that waited fails after it, and then why",
     () =>
       Effect.gen(function* () {
         const { env, finished, here, model, say } = yield* setup
@@ -97,7 +97,7 @@ describe("daybook compact", () => {
         yield* say("## Goal\n\nTo count.")
         yield* (yield* model.next).refuse(400, "no more today")
         const ended = yield* run.ended
-        assert.match(ended.stdout, /^summarised: the request had \d+ tokens, the summary has \d+ characters\n$/)
+        assert.match(ended.stdout, /^summarized: the request had \d+ tokens, the summary has \d+ characters\n$/)
         assert.strictEqual(ended.code, 5)
         assert.match(ended.stderr, /^daybook: [^\n]*no more today[^\n]*\n$/)
       })
@@ -110,7 +110,7 @@ describe("daybook compact", () => {
       const twice = [yield* here.run(["compact", "fix", "--no-wait"]), yield* here.run(["compact", "--no-wait"])]
       for (const { code, stderr, stdout } of twice) {
         assert.deepStrictEqual([code, stdout], [0, ""])
-        assert.match(stderr, /^ses_\S+ will be summarised when it runs next\n$/)
+        assert.match(stderr, /^ses_\S+ will be summarized when it runs next\n$/)
       }
       const events = (yield* here.run(["events", "fix"])).stdout
       assert.strictEqual(events.split("compaction.requested").length - 1, 1)

@@ -1,5 +1,5 @@
 /**
- * `daybook resume`: runs the session's waiting prompts and unfinished work. `daybook compact`: summarises its conversation.
+ * `daybook resume`: runs the session's waiting prompts and unfinished work. `daybook compact`: summarizes its conversation.
  * Spec: CL-17, CL-88, CL-89.
  */
 import { Effect, Either, Option, Stream } from "effect"
@@ -68,7 +68,7 @@ const outcome = Effect.fnUntraced(function* (sessionID: SessionID, after: number
   if (type === "session.next.compaction.ended") return compacted(data)
   const { message, type: kind } = data.error
   if (kind === "aborted") return yield* new Interrupted({ message: `the compaction of ${sessionID} was interrupted` })
-  return yield* new ActivityFailed({ message: `nothing of ${sessionID} was summarised: ${message}`, type: kind })
+  return yield* new ActivityFailed({ message: `nothing of ${sessionID} was summarized: ${message}`, type: kind })
 })
 
 /** Only requests: this process wakes nothing, because it would stop it immediately. A server runs it. */
@@ -80,12 +80,12 @@ const ask = Effect.fn("Command.compact.ask")(function* (given: string | undefine
     const messageID = yield* (yield* Identifiers).message
     yield* (yield* EventLog).append(session.id, [draft("session.next.compaction.requested", { messageID })])
   }
-  yield* (yield* Output).note(`${session.id} will be summarised when it runs next\n`)
+  yield* (yield* Output).note(`${session.id} will be summarized when it runs next\n`)
 })
 
 export const compact = verb({
   name: "compact",
-  summary: "summarise a session's conversation to free context",
+  summary: "summarize a session's conversation to free context",
   words: "[SESSION]",
   details: [
     `${SessionReference.lastUsed} ` +
@@ -95,7 +95,7 @@ export const compact = verb({
   ],
   given: { session: Flags.optional("SESSION"), noWait, trust: Flags.trust },
   examples: [
-    ["daybook compact fix", "summarises the session called fix now"],
+    ["daybook compact fix", "summarizes the session called fix now"],
     ["daybook compact --no-wait", "requests a summary of the last session before its next turn"]
   ],
   overServer: true,

@@ -95,7 +95,7 @@ const edits = (message: Message): ReadonlyArray<string> =>
 const withheld = (message: Message): ReadonlyArray<string> =>
   (message.withheld ?? []).map((part) => `~ ${oneLine(withheldText(part), 400)}`)
 
-/** How many files the summarised part read and changed. */
+/** How many files the summarized part read and changed. */
 const files = ({
   modifiedFiles = [],
   readFiles = []

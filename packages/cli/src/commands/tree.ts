@@ -59,13 +59,13 @@ export const fork = verb({
 
 type BranchFlags = { readonly summary: boolean; readonly json: boolean }
 
-const summary = Flags.toggle("summary", "let the model summarise the branch that is left, for the new one")
+const summary = Flags.toggle("summary", "let the model summarize the branch that is left, for the new one")
 
 const runBranch = Effect.fn("Command.branch")(function* (session: string, message: string, given: BranchFlags) {
   const output = yield* Output
   const { id: sessionID, title = sessionID } = yield* SessionReference.resolveHere(session)
   const messageID = yield* SessionReference.resolveMessage(sessionID, message)
-  if (given.summary) yield* output.note("… summarising the branch that is left\n")
+  if (given.summary) yield* output.note("… summarizing the branch that is left\n")
   const branched = yield* (yield* Sessions).branch({ sessionID, messageID, summary: given.summary })
   if (given.json) return yield* writeJson({ sessionID, ...branched })
   const place = yield* placeOf(sessionID, branched.leafID)

@@ -9,7 +9,7 @@ import { limits } from "./SessionLine.ts"
 /** The size of the request before, and of the summary. */
 export const compacted = ({ text, tokensBefore }: EventOfType<"session.next.compaction.ended">["data"]): string => {
   const before = tokensBefore === undefined ? "" : `the request had ${Math.round(tokensBefore)} tokens, `
-  return `summarised: ${before}the summary has ${text.length} characters`
+  return `summarized: ${before}the summary has ${text.length} characters`
 }
 
 /** The event with the keys in their documented order (CL-12). */

@@ -109,7 +109,7 @@ export const fit = (line: string, columns: number): string => cut(line, room(col
 
 /** What the run waits for, apart from running calls. */
 export type Phase =
-  | { readonly type: "queued" | "waiting" | "thinking" | "answering" | "summarising" | "stopping" }
+  | { readonly type: "queued" | "waiting" | "thinking" | "answering" | "summarizing" | "stopping" }
   | { readonly type: "calling"; readonly tool: string }
   | {
       readonly type: "retrying"
@@ -130,7 +130,7 @@ export const phaseAfter = (event: SessionEvent | LiveEvent): Phase | undefined =
     case "session.next.tool.input.started":
       return { type: "calling", tool: event.data.name }
     case "session.next.compaction.started":
-      return { type: "summarising" }
+      return { type: "summarizing" }
     case "session.next.retried": {
       const { attempt, attempts, waitMs } = event.data
       return { type: "retrying", attempt, attempts, until: waitMs === undefined ? undefined : event.created + waitMs }

@@ -143,11 +143,11 @@ const take = (view: RunView, event: SessionEvent | LiveEvent): Step => {
     case "session.next.retried":
       return note(view, `… ${oneLine(retryLine(event.data), 220)}`)
     case "session.next.compaction.started":
-      return note(view, "… making room: summarising the conversation so far")
+      return note(view, "… making room: summarizing the conversation so far")
     case "session.next.compaction.ended":
       return note(view, `… ${compacted(event.data)}`)
     case "session.next.compaction.failed":
-      return note(view, `${view.style.bad("✗")} nothing was summarised: ${oneLine(event.data.error.message, 400)}`)
+      return note(view, `${view.style.bad("✗")} nothing was summarized: ${oneLine(event.data.error.message, 400)}`)
     case "session.next.context.pruned":
       return note(
         view,

@@ -325,7 +325,7 @@ export const commands: ReadonlyArray<SlashCommand> = [
   { name: "tree", about: "continue after any message", run: treeCommand(false) },
   {
     name: "compact",
-    about: "summarise the conversation so far",
+    about: "summarize the conversation so far",
     run: (desk) => Effect.flatMap(Effect.all([Sessions, opened(desk)]), ([sessions, { id }]) => sessions.compact(id))
   },
   { name: "context", about: "what the model would be shown now", run: verbOf("context") },

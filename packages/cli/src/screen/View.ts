@@ -170,11 +170,11 @@ const take = (view: View, event: SessionEvent | LiveEvent): Step => {
     case "session.next.retried":
       return [{ ...view, texts: new Map() }, [note(retryLine(event.data))]]
     case "session.next.compaction.started":
-      return [view, [note("making room: summarising the conversation so far")]]
+      return [view, [note("making room: summarizing the conversation so far")]]
     case "session.next.compaction.ended":
       return [view, [note(compacted(event.data))]]
     case "session.next.compaction.failed":
-      return [view, [note(`nothing was summarised: ${event.data.error.message}`, true)]]
+      return [view, [note(`nothing was summarized: ${event.data.error.message}`, true)]]
     case "session.next.context.pruned":
       return [
         view,
@@ -185,7 +185,7 @@ const take = (view: View, event: SessionEvent | LiveEvent): Step => {
     case "session.next.leaf.moved":
       return [view, [{ type: "moved", messageID: event.data.messageID }]]
     case "session.next.branch.summarized":
-      return [view, [note("the branch that was left is summarised")]]
+      return [view, [note("the branch that was left is summarized")]]
     default:
       event satisfies
         | EventIn<

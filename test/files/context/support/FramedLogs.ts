@@ -48,7 +48,7 @@ const decorated = (name: string, drafts: ReadonlyArray<Draft>, picks: ReadonlyAr
     if (next.type === "session.next.prompt.promoted") unanswered.push(log.length)
     if (next.type === "session.next.shell.ended" && pick(2) === 0) late.push(next)
     else if (next.type === "session.next.compaction.ended") {
-      // A checkpoint summarises the prompts that it does not keep; later checkpoints do not keep them either.
+      // A checkpoint summarizes the prompts that it does not keep; later checkpoints do not keep them either.
       if (pick(2) === 0) unanswered = []
       const [firstKeptSeq] = unanswered
       log.push(firstKeptSeq === undefined ? next : { ...next, data: { ...next.data, firstKeptSeq } })
