@@ -131,7 +131,7 @@ it.effect(
 )
 
 /** A node that looks at the next one, which is found like this each time. */
-const watched = Effect.fnUntraced(function* (found: ReadonlyArray<Engine.Found>) {
+const watched = Effect.fnUntraced(function* (found: ReadonlyArray<Engine.Listener>) {
   const [own, next, far] = [1, 2, 3].map((port) => RunnerAddress.make("h", port))
   assert(own !== undefined && next !== undefined && far !== undefined)
   const [looked, gone]: [Array<string>, Array<number>] = [[], []]
@@ -146,7 +146,7 @@ const watched = Effect.fnUntraced(function* (found: ReadonlyArray<Engine.Found>)
 
 it.effect("CU-59: a node at whose address nobody listens any more at two looks is gone", () =>
   Effect.gen(function* () {
-    const { gone, looked } = yield* watched(["listens", "nobody", "nobody"])
+    const { gone, looked } = yield* watched(["present", "absent", "absent"])
     assert.deepStrictEqual(gone, [2])
     assert.deepStrictEqual([...new Set(looked)], ["h:2"])
   })
@@ -155,9 +155,9 @@ it.effect("CU-59: a node at whose address nobody listens any more at two looks i
 it.effect("CU-59: a node that did not answer once, was silent, or never listened is not gone", () =>
   Effect.gen(function* () {
     for (const found of [
-      ["listens", "nobody", "listens", "nobody"],
-      ["listens", "nobody", "unknown", "nobody"],
-      ["nobody", "nobody", "nobody"]
+      ["present", "absent", "present", "absent"],
+      ["present", "absent", "unknown", "absent"],
+      ["absent", "absent", "absent"]
     ] as const) {
       assert.deepStrictEqual((yield* watched(found)).gone, [])
     }
@@ -166,8 +166,8 @@ it.effect("CU-59: a node that did not answer once, was silent, or never listened
 
 it.effect("CU-59: a node that comes back although it counted as gone is left alone until it answers", () =>
   Effect.gen(function* () {
-    const missing = ["listens", "nobody", "nobody", "nobody", "nobody", "nobody"] as const
+    const missing = ["present", "absent", "absent", "absent", "absent", "absent"] as const
     assert.deepStrictEqual((yield* watched(missing)).gone, [2])
-    assert.deepStrictEqual((yield* watched([...missing, "listens", "nobody", "nobody"])).gone, [2, 2])
+    assert.deepStrictEqual((yield* watched([...missing, "present", "absent", "absent"])).gone, [2, 2])
   })
 )

@@ -210,7 +210,7 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
     // The next look does not wait for these.
     if (left.length > 0) yield* fork(Effect.ensuring(logged(settleDead(left)), over))
   })
-  // Shards that the node takes may be those of a dead one. The look waits until all are taken: handed over sessions go first.
+  // Shards that the node takes may be those of a dead one. The look waits until all are taken: sessions that were handed over go first.
   const shardsTaken = Stream.debounce(Stream.fromQueue(taken), "250 millis")
   yield* Stream.merge(Stream.tick(sweepEvery), shardsTaken).pipe(
     Stream.buffer({ capacity: 1, strategy: "sliding" }),

@@ -9,6 +9,7 @@ import { Moves } from "@daybook/log/coordination/Moves"
 import { LiveEvent } from "@daybook/log/events/SessionEvents"
 import { NodeStore } from "@daybook/log/store/NodeStore"
 import * as EventLoop from "@daybook/log/support/EventLoop"
+import { codeOf } from "@daybook/log/support/SystemError"
 import { PersistenceError } from "@effect/cluster/ClusterError"
 import * as ClusterSchema from "@effect/cluster/ClusterSchema"
 import * as Entity from "@effect/cluster/Entity"
@@ -37,7 +38,6 @@ import {
   Schedule,
   Stream
 } from "effect"
-import { codeOf } from "@daybook/log/support/SystemError"
 
 /** A node of the cluster. */
 export interface Settings {
@@ -196,37 +196,40 @@ export const onceTakenUp =
   <A, E>(register: Effect.Effect<A, E>): Effect.Effect<A, E> =>
     Effect.zipRight(Effect.timeoutOption(takesUp, longestStart), register)
 
-/** What a node finds at the address of another one. */
-export type Found = "listens" | "nobody" | "unknown"
+/** Whether a process listens at the address of another node. */
+export type Listener = "present" | "absent" | "unknown"
 
 /** How long an address may take to answer. */
 const longestKnock = "2 seconds"
 
-/** What the system says if no process listens there, or there is no such machine. */
-const nobody = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENOTFOUND"])
+/** The system's codes for an address without a listener, or without a machine. */
+const absent = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENOTFOUND"])
 
-/** Looks whether a process listens there. */
-const knock = ({ host, port }: RunnerAddress.RunnerAddress): Effect.Effect<Found> =>
-  Effect.async<Found>((resume) => {
+/** How often a node looks whether the next one is there. */
+const knocks = "300 millis"
+
+/** Looks whether a process listens at the address. */
+const knock = ({ host, port }: RunnerAddress.RunnerAddress): Effect.Effect<Listener> =>
+  Effect.async<Listener>((resume) => {
     const socket = connect({ host, port })
-    const find = (found: Found) => {
+    const find = (found: Listener) => {
       socket.destroy()
       resume(Effect.succeed(found))
     }
-    socket.once("connect", () => find("listens"))
-    socket.on("error", (error: NodeJS.ErrnoException) => find(nobody.has(error.code ?? "") ? "nobody" : "unknown"))
+    socket.once("connect", () => find("present"))
+    socket.on("error", (error) => find(absent.has(codeOf(error)) ? "absent" : "unknown"))
     return Effect.sync(() => void socket.destroy())
   }).pipe(Effect.timeoutTo({ duration: longestKnock, onTimeout: () => "unknown", onSuccess: (found) => found }))
 
 /**
- * Watches the next node in the order of addresses. If nobody listens there any more at two looks, the node is gone, and its shards
- * are free at once, not when their locks end. If only this node could not reach it, it takes part again, and is left alone until it
- * has answered here.
+ * Watches the next node in the order of addresses. If two looks in a row find no listener, the node is gone: its shards become free
+ * at once, not when their locks end. A node that only this one could not reach registers again. It is not judged again before it has
+ * answered here.
  */
 export const watching = (
   own: RunnerAddress.RunnerAddress,
   others: () => ReadonlyArray<RunnerAddress.RunnerAddress>,
-  find: (node: RunnerAddress.RunnerAddress) => Effect.Effect<Found>,
+  find: (node: RunnerAddress.RunnerAddress) => Effect.Effect<Listener>,
   gone: (node: RunnerAddress.RunnerAddress) => Effect.Effect<void, unknown>
 ): Effect.Effect<never> => {
   const nameOf = ({ host, port }: RunnerAddress.RunnerAddress) => `${host}:${port}`
@@ -239,22 +242,19 @@ export const watching = (
     if (next === undefined || Equal.equals(next, own)) return Effect.void
     const name = nameOf(next)
     return Effect.flatMap(find(next), (found) => {
-      if (found === "listens") answered.add(name)
-      const isMissing = found === "nobody" && answered.has(name)
+      if (found === "present") answered.add(name)
+      const isMissing = found === "absent" && answered.has(name)
       const isGone = isMissing && missed === name
       missed = isMissing ? name : undefined
       if (!isGone) return Effect.void
       answered.delete(name)
       return Effect.zipRight(
-        Effect.logWarning(`nobody listens at ${name} any more; its shards go to others`),
+        Effect.logWarning(`no process listens at ${name} any more; its shards go to other nodes`),
         Effect.ignoreLogged(gone(next))
       )
     })
   }).pipe(Effect.repeat(Schedule.spaced(knocks)), Effect.zipRight(Effect.never))
 }
-
-/** How often a node looks whether the next one is there. */
-const knocks = "300 millis"
 
 /** Until the other nodes have looked who is there. */
 const forgotten = "1 second"

@@ -209,7 +209,7 @@ const askCompletion = Effect.fnUntraced(function* () {
   yield* say("new shells have it\n")
 })
 
-/** That a model answers now, or what is left to do. */
+/** The last line of setup: a model answers, or what is missing. */
 const outcome = Effect.match(withModels(chosenModel(undefined)), {
   onFailure: ({ message }) => oneLine(message, 600),
   onSuccess: ({ info }) =>

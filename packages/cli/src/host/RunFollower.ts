@@ -343,7 +343,7 @@ const conclude = (
     message: `stopped; what was written is kept. Go on: daybook continue, or daybook resume ${sessionID}`
   })
   if (stopped?.signal === true && Exit.isFailure(stopped.exit)) return stopped.exit
-  // A resumed run may end before its interruption is told.
+  // A resumed run may end before this follower hears of the signal.
   if (stopped?.signal === true || isRunInterrupted(stopped?.exit)) return Effect.fail(interrupted)
   if (stopped !== undefined && Exit.isFailure(stopped.exit) && !Cause.isInterruptedOnly(stopped.exit.cause)) {
     return stopped.exit

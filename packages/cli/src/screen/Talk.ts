@@ -77,7 +77,7 @@ const initial = ({ offered, preferred }: Options) => ({
   following: undefined as Fiber.RuntimeFiber<void> | undefined
 })
 
-/** What is shown, and with what it is changed. `remote`: the server whose sessions are shown; its models are not known here. */
+/** The shown session and the services that change it. `remote` is the server whose sessions are shown; its models are unknown here. */
 export interface Talk {
   readonly options: Options
   readonly state: ReturnType<typeof initial>

@@ -76,7 +76,7 @@ export const open = (take: (typed: Typed) => void): Effect.Effect<Tty, never, Sc
 
       const onData = (data: Buffer | string) => {
         const first = data.toString()
-        // Enter in what was typed before the keys were raw arrived as a line feed; a paste is marked, and Ctrl-J comes alone.
+        // Before raw mode the terminal turns Enter into a line feed. A paste is marked, and Ctrl-J arrives alone.
         burst = !first.startsWith("\u001b") && Array.from(first).length > 1
         const text = typedAhead && burst ? first.replaceAll("\n", "\r") : first
         typedAhead = false

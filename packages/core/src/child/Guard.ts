@@ -9,7 +9,7 @@ const script = `groups=" "
 while read -r sign group; do
   case $sign in
     +) groups="$groups$group " ;;
-    -) groups="\${groups%% $group *} \${groups#* $group }" ;;
+    -) case $groups in *" $group "*) groups="\${groups%% $group *} \${groups#* $group }" ;; esac ;;
   esac
 done
 left=

@@ -1,4 +1,4 @@
-/** Locks and shares work by key. Keys that nobody uses take no memory. */
+/** Locks and shares work by key. A key without users takes no memory. */
 import { Effect } from "effect"
 
 /** Runs an effect while it holds the key's lock: one holder at a time, others wait in order. */

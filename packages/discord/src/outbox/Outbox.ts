@@ -127,7 +127,7 @@ const threadIn = (sql: SqlClient, session: string) => {
   return own === undefined ? Effect.map(stateOf(sql, session), (state) => state?.thread) : Effect.succeed(own)
 }
 
-/** What is known of a session without a thread of its own; undefined if it is no task of a session with a thread. */
+/** The state of a session without its own thread. Undefined: it is not a task of a session that has a thread. */
 const taskOf = Effect.fnUntraced(function* (sql: SqlClient, session: string, [first]: ReadonlyArray<SessionEvent>) {
   const known = yield* stateOf(sql, session)
   if (known !== undefined || first?.type !== "session.created" || first.data.parentID === undefined) return known
