@@ -150,8 +150,8 @@ const transactionPooler =
   "of PostgreSQL itself, or of a pooler in session mode"
 
 /**
- * Refuses a pooler in transaction mode, before it gets settings that others would inherit. Where a pooler answers, the process
- * that the server named at the start of the connection is not the one that works for it.
+ * Refuses a pooler in transaction mode, before it gets settings that other clients would inherit. PostgreSQL names its process when a
+ * connection begins; a pooler names a number that belongs to no process of the server.
  */
 const refuseTransactionPooler = async (client: Pg.ClientBase, settings: Settings): Promise<void> => {
   const first = await backendOf(client)
