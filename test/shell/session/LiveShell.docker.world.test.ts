@@ -21,7 +21,7 @@ describe.skipIf(lacks("docker"))("in a container", { concurrent: true }, () => {
     Effect.flatMap(place, ({ docker, ...containers }) =>
       DockerTransport.make(docker.target(containers[shell]), docker.settings)
     )
-  liveShellContract({ name: "docker", transport: transport("bash"), processes, folder: "/home" })
+  liveShellContract({ name: "docker", transport: transport("bash"), processes, folder: "/home", startsLate: true })
   liveShellContract({
     name: "docker, without bash",
     transport: transport("ash"),
@@ -29,6 +29,7 @@ describe.skipIf(lacks("docker"))("in a container", { concurrent: true }, () => {
     folder: "/home",
     closable: "3 4 5 9",
     execFails: "true",
-    stopsLists: false
+    stopsLists: false,
+    startsLate: true
   })
 })

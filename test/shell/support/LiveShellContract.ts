@@ -23,6 +23,8 @@ export interface Place {
   readonly execFails?: string
   /** False for a POSIX shell: the rest of a list can run after an interrupt (SL-12). */
   readonly stopsLists?: boolean
+  /** True where a shell takes long to start: no hostile command is tried there a second time. */
+  readonly startsLate?: boolean
 }
 
 /** Commands that try to break the next one. */
@@ -112,6 +114,7 @@ export const liveShellContract = ({
   name,
   processes,
   shared = "/tmp",
+  startsLate = false,
   transport
 }: Place) => {
   const withShell = <A>(use: (shell: TestShell) => Effect.Effect<A, never, Scope.Scope>) =>
@@ -195,7 +198,11 @@ export const liveShellContract = ({
     () =>
       Effect.flatMap(transport.pipe(Effect.orDie), (each) =>
         Effect.forEach(
-          [...hostile(closable, execFails), ...(stopsLists ? hostileToBash : [])],
+          [...hostile(closable, execFails), ...(stopsLists ? hostileToBash : [])].flatMap(([title, command]) => [
+            [title, command] as const,
+            // The shell is asked for a note while the command runs.
+            ...(startsLate ? [] : [[`${title}, slowly`, `sleep 0.1; ${command}`] as const])
+          ]),
           ([title, command]) =>
             Effect.scoped(
               Effect.gen(function* () {

@@ -169,7 +169,8 @@ const bashFunctions = (mark: string): ReadonlyArray<string> => {
     "_db_i(){",
     String.raw`case $- in *T*) \builtin kill -KILL $$;; esac`,
     note,
-    "((_db_c=-1))",
+    // A command can have made the variable read-only.
+    "((_db_c=-1))||((1))",
     "}",
     "readonly -f _db_b _db_c _db_e _db_f _db_i _db_u"
   ]
