@@ -69,7 +69,7 @@ describe("words", () => {
         [["help", "shell", "watch", "x"], 'daybook: help shell watch: unexpected argument "x"\n'],
         [["search", ""], "daybook: say what to search: daybook search WORDS; see daybook search --help\n"],
         [["--version", "extra"], 'daybook: --version: unexpected argument "extra"\n'],
-        [["rename", "a"], "daybook: rename: TITLE is missing; daybook help rename tells more\n"],
+        [["rename", "a"], "daybook: rename: TITLE is missing: daybook rename SESSION TITLE\n"],
         [["remove"], "daybook: remove which session? daybook sessions lists them\n"],
         [["sessions", "extra"], 'daybook: sessions: unexpected argument "extra"\n'],
         [["prompt", "--session", "a", "--session", "b", "Hi"], "daybook: --session is given twice\n"],

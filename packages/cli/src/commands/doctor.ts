@@ -1,6 +1,7 @@
 /** `daybook doctor`: checks the database, the configuration and the models. Spec: CL-19, CL-93. */
 import { Effect, Either, Option, Schema, Stream } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
+import { unansweredWords } from "@daybook/log/support/SystemError"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import { type FieldValues, verb } from "../arguments/Verb.ts"
@@ -115,8 +116,7 @@ const askHealth = Effect.fn("Command.doctor.health")(function* (url: string) {
       const answer = await fetch(new URL("/health", url), { signal: AbortSignal.timeout(healthTimeout) })
       return [answer.status, await answer.text()] as const
     },
-    catch: (cause) =>
-      unwell(cause instanceof Error && cause.cause instanceof Error ? cause.cause.message : String(cause))
+    catch: (cause) => unwell(unansweredWords(cause))
   })
   if (status !== 200) return yield* unwell(`HTTP ${status}: ${text}`)
   yield* output.write(`${oneLine(text, 400)}\n`)

@@ -168,7 +168,7 @@ const formats = ["entries", "pi", "thread", "jsonl", "markdown", "html", "fixtur
 
 const given = {
   session: Flags.optional("SESSION"),
-  format: Flags.choice("format", formats, "what to write"),
+  format: Flags.choice("format", formats, "what to write", { md: "markdown" }),
   out: Flags.text("out", "FILE", "write to this file; - or none is stdout"),
   redact: Flags.toggle("redact", "replace secrets, and say how many"),
   force: Flags.toggle("force", "replace the file if it exists"),
