@@ -12,11 +12,11 @@ import * as Moves from "@daybook/log/coordination/Moves"
 import { anotherBuild, DatabaseError, ReadSql } from "@daybook/log/storage/Database"
 import { IndexFile, temporaryIndex } from "@daybook/log/storage/SearchFile"
 import { immediately, Patience, reasonOf } from "@daybook/log/storage/Transaction"
-import { codeOf, networkWords } from "@daybook/log/support/SystemError"
+import { unansweredWords } from "@daybook/log/support/SystemError"
 import type { LogUnavailable } from "@daybook/log/log/EventLog"
 import type { Options } from "@daybook/log/log/SqlEventLog"
 import { type Elsewhere, layerStore, type Services } from "@daybook/log/Store"
-import { Context, Duration, Effect, Layer, Predicate, Redacted } from "effect"
+import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import * as Address from "./Address.ts"
 import * as Connections from "./Connections.ts"
 import * as PgEventLog from "./PgEventLog.ts"
@@ -84,12 +84,6 @@ const settingsOf = (settings: Settings) => {
   })
 }
 
-const saying = (cause: unknown): string =>
-  networkWords(codeOf(cause)) ??
-  Predicate.hasProperty(cause, "message") && typeof cause.message === "string" && cause.message !== ""
-    ? cause.message
-    : String(cause)
-
 /** Replaces messages that name a step of the protocol or an option of the runtime. */
 const inWords = (said: string): string => {
   if (said.includes("client password must be a string"))
@@ -106,7 +100,7 @@ const toDatabaseError =
     if (error instanceof DatabaseError) return error
     const cause = error instanceof SqlError.SqlError ? error : error.cause
     const reason = reasonOf(cause)
-    const said = inWords(saying(cause instanceof SqlError.SqlError ? cause.cause : cause))
+    const said = inWords(unansweredWords(cause instanceof SqlError.SqlError ? cause.cause : cause))
     return refuse(url, reason === "unknown" ? "cannot-open" : reason, `the database could not be opened: ${said}`)
   }
 

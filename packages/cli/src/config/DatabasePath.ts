@@ -89,17 +89,17 @@ export const exists = Effect.flatMap(current, (path) =>
 
 /** An existing database; a reader creates no file (CL-22). */
 export const existing: Effect.Effect<Place, DatabaseProblem | NotFound | UsageError> = Effect.suspend(() =>
-  existingAt(place)
+  existingAt(place, " yet; daybook prompt creates it")
 )
 
-export const existingAt = (given: Effect.Effect<Place, UsageError>) =>
+export const existingAt = (given: Effect.Effect<Place, UsageError>, advice = "") =>
   Effect.tap(given, (place) =>
     place._tag === "Postgres" || place.path === ":memory:"
       ? Effect.void
       : Effect.tryPromise({ try: () => stat(place.path), catch: (cause) => cause }).pipe(
           Effect.mapError((cause) =>
             codeOf(cause) === "ENOENT"
-              ? new NotFound({ message: `there is no database at ${place.path} yet; daybook prompt creates it` })
+              ? new NotFound({ message: `there is no database at ${place.path}${advice}` })
               : problem(place, cause)
           )
         )

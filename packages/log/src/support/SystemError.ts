@@ -21,7 +21,7 @@ export const networkWords = (code: string): string | undefined =>
 /** Why a request got no answer. `fetch` throws an error whose cause knows. */
 export const unansweredWords = (cause: unknown): string => {
   const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause
-  return networkWords(codeOf(inner)) ?? (messageOf(inner) || messageOf(cause))
+  return networkWords(codeOf(inner)) ?? (messageOf(inner) || String(inner))
 }
 
 /** Whether nothing has the path. */
