@@ -20,3 +20,11 @@ export const parse = (text: string): URL | undefined => {
   url.host = ""
   return url
 }
+
+/** The address for messages: without user, password and settings. */
+export const nameOf = ({ host, pathname, searchParams }: URL, schema?: string): string => {
+  const words = Object.entries({ host: searchParams.get("host"), port: searchParams.get("port"), schema })
+    .filter(([, value]) => value != null)
+    .map(([name, value]) => `${name}=${value}`)
+  return `postgres://${host}${pathname}${words.length === 0 ? "" : `?${words.join("&")}`}`
+}

@@ -56,8 +56,8 @@ const validSchema = /^[a-z_][a-z0-9_]{0,47}$/
 
 /** The address without its password, for messages. */
 const nameOf = (url: Redacted.Redacted): string => {
-  const { host, pathname } = Address.parse(Redacted.value(url)) ?? { host: "", pathname: "" }
-  return `postgres://${host}${pathname}`
+  const address = Address.parse(Redacted.value(url))
+  return address === undefined ? "postgres" : Address.nameOf(address)
 }
 
 const refuse = (url: Redacted.Redacted, reason: DatabaseError["reason"], details: string) =>

@@ -202,7 +202,10 @@ export const exportVerb = verb({
     Effect.gen(function* () {
       const format = named ?? formatOf(out ?? "")
       if (format === undefined) {
-        return yield* new UsageError({ message: `say what to write: --format ${formats.join("|")}` })
+        const { session: word = "" } = given
+        const isFile = formatOf(word) !== undefined
+        const message = isFile ? `write to a file with --out ${word}` : `say what to write: --format ${formats.join("|")}`
+        return yield* new UsageError({ message: oneLine(message, 400) })
       }
       const file = out === "-" ? undefined : out
       yield* run({ ...given, format, file })
