@@ -233,6 +233,26 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
     60_000
   )
 
+  it.scopedLive("CU-60, CL-841: the lease of a node is that of its sessions; it has bounds, and needs a node", () =>
+    Effect.gen(function* () {
+      const url = yield* database
+      const one = yield* servedNode(url, ["--lease", "2"])
+      const id = session()
+      yield* one.post("/sessions", { id, location: { directory: one.here.cwd } })
+      yield* prompt(one, id, "who?")
+      yield* one.model.next
+      const schema = new URL(url).searchParams.get("schema")
+      const rows = yield* query(url, `SELECT lease_ms::int FROM ${schema}.event_sequence WHERE owner_id IS NOT NULL`)
+      assert.deepStrictEqual(rows, [{ lease_ms: 2_000 }])
+      const long = yield* one.here.run(["serve", "--http", "127.0.0.1:0", "--lease", "61"])
+      assert.strictEqual(long.code, 2)
+      assert.include(long.stderr, "a whole number from 1 to 60")
+      const alone = yield* one.here.run(["serve", "--http", "127.0.0.1:0", "--lease", "2"])
+      assert.strictEqual(alone.code, 2)
+      assert.include(alone.stderr, "--lease needs --node HOST:PORT")
+    })
+  )
+
   it.scopedLive("CL-820, CU-27: on a file, and at a port that is in use, a node is refused in one sentence", () =>
     Effect.gen(function* () {
       const here = yield* place
