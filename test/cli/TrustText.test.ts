@@ -61,7 +61,12 @@ describe("what a person is told of a project", () => {
   })
 
   it("CL-163: of a project that is trusted because it brings nothing, this is said once", () => {
-    const standing = { state: "trusted" as const, why: "it brings nothing", decided: false, approved: new Set<string>() }
+    const standing = {
+      state: "trusted" as const,
+      why: "it brings nothing",
+      decided: false,
+      approved: new Set<string>()
+    }
     assert.strictEqual(statusText({ root: "/work", standing, brings: [] }), "trusted: /work: it brings nothing\n")
   })
 

@@ -107,7 +107,8 @@ export const choice = <const Choice extends string>(
   others: Readonly<Record<string, Choice>> = {}
 ) =>
   value<Choice>(name, choices.join("|"), about, (given) => {
-    const found = choices.find((candidate) => candidate === given) ?? (Object.hasOwn(others, given) ? others[given] : undefined)
+    const found =
+      choices.find((candidate) => candidate === given) ?? (Object.hasOwn(others, given) ? others[given] : undefined)
     return found === undefined ? Effect.fail(anyOf(choices)) : Effect.succeed(found)
   })
 

@@ -52,7 +52,10 @@ const settingsOf = (path: string): Effect.Effect<Settings, UsageError> =>
     const name = oneLine(path, 400)
     const text = yield* Effect.tryPromise({
       try: () => readFile(path, "utf8"),
-      catch: (cause) => usage(`${name}: it cannot be read (${codeOf(cause)}); it names the channels of the bot (daybook discord --help)`)
+      catch: (cause) =>
+        usage(
+          `${name}: it cannot be read (${codeOf(cause)}); it names the channels of the bot (daybook discord --help)`
+        )
     })
     const read = readSettings(text)
     return Either.isRight(read) ? read.right : yield* usage(`${name}: ${showIssues(read.left)}`)

@@ -204,7 +204,9 @@ export const exportVerb = verb({
       if (format === undefined) {
         const { session: word = "" } = given
         const isFile = formatOf(word) !== undefined
-        const message = isFile ? `write to a file with --out ${word}` : `say what to write: --format ${formats.join("|")}`
+        const message = isFile
+          ? `write to a file with --out ${word}`
+          : `say what to write: --format ${formats.join("|")}`
         return yield* new UsageError({ message: oneLine(message, 400) })
       }
       const file = out === "-" ? undefined : out

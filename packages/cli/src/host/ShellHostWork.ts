@@ -30,7 +30,10 @@ const openLog = ({ log }: ShellHostPlace) =>
         return { descriptor, from: fstatSync(descriptor).size }
       },
       catch: (cause) =>
-        new HostNotStarted({ code: exitCode.database, message: `${log} cannot be written (${codeOf(cause, String(cause))})` })
+        new HostNotStarted({
+          code: exitCode.database,
+          message: `${log} cannot be written (${codeOf(cause, String(cause))})`
+        })
     }),
     ({ descriptor }) => Effect.sync(() => closeSync(descriptor))
   )

@@ -311,8 +311,8 @@ const messageOf = (facts: Facts, modelID: string | undefined): string => {
     ? "the server does not speak TLS"
     : isCut
       ? "the connection was cut before the answer was complete"
-      : (facts.status === undefined ? networkWords(facts.code ?? "") : undefined) ??
-        said.replace(/; if the root CA is installed.*$/s, "")
+      : ((facts.status === undefined ? networkWords(facts.code ?? "") : undefined) ??
+        said.replace(/; if the root CA is installed.*$/s, ""))
   const question = isPlain
     ? "; does its address begin with http: ?"
     : unsafe.test(facts.code ?? "")
