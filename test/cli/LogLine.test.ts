@@ -34,12 +34,12 @@ describe("the log", () => {
     )
   })
 
-  it("CL-127: of an expected error the line has the sentence, and no stack", () => {
+  it("CL-127: of an expected error the line has the tag and the sentence, and no stack", () => {
     const refused = new Error("connect ECONNREFUSED")
     const cause = Cause.fail(new LogUnavailable({ operation: "read", reason: "away", cause: refused }))
     assert.strictEqual(
       logLine(entry({ cause, message: "x" }), "text", []),
-      '2026-01-02T03:04:05.006Z warning x cause="the database could not read: it does not answer: connect ECONNREFUSED"\n'
+      '2026-01-02T03:04:05.006Z warning x cause="LogUnavailable: the database could not read: it does not answer: connect ECONNREFUSED"\n'
     )
     assert.include(logLine(entry({ cause: Cause.parallel(cause, Cause.die(refused)) }), "text", []), " at ")
   })

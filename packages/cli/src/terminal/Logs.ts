@@ -42,16 +42,19 @@ const withoutSecrets = (text: string, secrets: ReadonlyArray<string>): string =>
 const said = (part: unknown): string =>
   typeof part === "string" ? part : part instanceof Error ? part.message : Inspectable.toStringUnknown(part, 0)
 
-const isExpected = (error: unknown): error is Error => error instanceof Error && "_tag" in error
+type Expected = Error & { readonly _tag: string }
 
-const withCause = ({ cause, message }: Error): string =>
-  cause instanceof Error && !message.includes(cause.message) ? `${message}: ${cause.message}` : message
+const isExpected = (error: unknown): error is Expected =>
+  error instanceof Error && "_tag" in error && typeof error._tag === "string"
 
-/** What happened: the sentences of expected errors, and of all others the stack. */
+const told = ({ _tag, cause, message }: Expected): string =>
+  `${_tag}: ${message}${cause instanceof Error && !message.includes(cause.message) ? `: ${cause.message}` : ""}`
+
+/** What happened: the tags and sentences of expected errors, and of all others the stack. */
 const happened = (cause: Cause.Cause<unknown>): string => {
   const failures = Chunk.toReadonlyArray(Cause.failures(cause))
   return failures.length > 0 && failures.every(isExpected) && Chunk.isEmpty(Cause.defects(cause))
-    ? [...new Set(failures.map(withCause))].join("; ")
+    ? [...new Set(failures.map(told))].join("; ")
     : Cause.pretty(cause, { renderErrorCause: true })
 }
 
