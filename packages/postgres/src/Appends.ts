@@ -20,7 +20,7 @@ import { numbered } from "@daybook/log/storage/Dialect"
 import { Array as Arr, Cause, Clock, Effect, Exit, Option } from "effect"
 import { type Answer, connectionOf, type Line, patience, pauses, type Sent } from "./Connections.ts"
 import * as Events from "./Events.ts"
-import { type HeadRow, type Numbers } from "./Events.ts"
+import { type Batch, type HeadRow, type Numbers } from "./Events.ts"
 import { writes } from "./Tables.ts"
 
 /** What runs beside the log's own statements, and the client whose statements it writes. */
@@ -168,10 +168,10 @@ const hooksOf = (requests: Requests, answers: ReadonlyArray<Result>) =>
   })
 
 /** The statements that write placed events and their rows; each fails if it finds other rows than the events suppose. */
-const writesOf = ({ types }: Target, before: Numbers, { events, heads, moved, numbers, rows }: Placed) =>
+const writesOf = (before: Numbers, { events, heads, moved, numbers, rows }: Placed, insert: (batch: Batch) => Sent) =>
   Arr.isNonEmptyReadonlyArray(events)
     ? [
-        Events.insert(types, { before, numbers, heads: [...moved.values()], rows }),
+        insert({ before, numbers, heads: [...moved.values()], rows }),
         ...writes(LogAppends.changesOf(events), keysOf(heads))
       ]
     : []
@@ -192,7 +192,7 @@ const writeAll = async (target: Target, transaction: Transaction, requests: Requ
   const placed = place(target, transaction.state, requests)
   const { answers, events, heads, numbers, rows } = placed
   await target.types.learn(target.line, rows)
-  const written = writesOf(target, transaction.state.numbers, placed)
+  const written = writesOf(transaction.state.numbers, placed, (batch) => Events.insert(target.types, batch))
   if (written.length === 0) return answers
   const hooks = hooksOf(requests, answers)
   const answered = await target.line.send([...written, ...hooks.map(({ sent }) => sent)])
@@ -322,7 +322,6 @@ const commitAhead = async (target: Target, requests: Requests): Promise<Readonly
   if (projectors.length > 0 || requests.some(({ commit }) => commit !== undefined)) return
   const supposed = line.isConnected() ? memory.suppose(sessionsOf(requests)) : undefined
   if (supposed === undefined) return
-  const { numbers } = supposed
   const placed = place(target, supposed, requests)
   const { answers, heads } = placed
   if (!answers.every(Exit.isSuccess) || !types.know(placed.rows)) return
@@ -331,9 +330,7 @@ const commitAhead = async (target: Target, requests: Requests): Promise<Readonly
   try {
     const statements = [
       { text: "BEGIN" },
-      Events.lockAt(numbers),
-      Events.lockHeads([...supposed.heads.values()]),
-      ...writesOf(target, numbers, placed),
+      ...writesOf(supposed.numbers, placed, (batch) => Events.insertAt(types, supposed.heads, batch)),
       ...closing(target, number, { state, sessions: new Set(sessionsOf(requests)) })
     ]
     await commitWith(number, answers, () => line.begin(statements))
@@ -373,8 +370,7 @@ const live = Clock.make()
 const resolve = (target: Target, { number, results }: Doubt) =>
   Effect.tryPromise({
     try: async () => {
-      const [answer] = await target.line.begin([Events.settled(target.writer)])
-      return Events.numberOf(answer) >= number
+      return Events.numberOf(await target.line.begin(Events.settled(target.writer, number))) >= number
     },
     catch: (thrown) => thrown
   }).pipe(
