@@ -163,19 +163,41 @@ export const insert = (types: Types, batch: Batch): Sent => ({
   ]
 })
 
+/**
+ * A commit's number among those of its writer, which are even, and the one that its writer had before. A commit that finds
+ * another one fails.
+ */
+export interface Mark {
+  readonly writer: string
+  readonly before: number
+  readonly number: number
+}
+
+const markText = (writer: string, number: string, before: string): string => `INSERT INTO log_writer (writer, number)
+      VALUES (${writer}, ${number}::bigint) ON CONFLICT (writer) DO UPDATE SET number = excluded.number, time_updated = now()
+      WHERE log_writer.number = ${before}::bigint RETURNING 1`
+
 const moveText = `${insertText} (UPDATE event_sequence h SET seq = v.seq, incarnation = v.incarnation
       FROM unnest($13::text[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::text[], $19::bigint[])
         AS v (session_id, seq, incarnation, old_seq, old_incarnation, owner_id, owner_epoch)
       WHERE EXISTS (SELECT FROM numbers) AND h.session_id = v.session_id AND h.seq = v.old_seq
         AND h.incarnation IS NOT DISTINCT FROM v.old_incarnation AND h.owner_id IS NOT DISTINCT FROM v.owner_id
-        AND h.owner_epoch = v.owner_epoch RETURNING 1)
-  SELECT refuse('${stale}', 'event_sequence', 'other heads') FROM heads HAVING count(*) <> $20::bigint`
+        AND h.owner_epoch = v.owner_epoch RETURNING 1),
+    marked AS (${markText("$20", "$21", "$22")})
+  SELECT CASE WHEN (SELECT count(*) FROM heads) = $23::bigint AND EXISTS (SELECT FROM marked)
+    THEN pg_notify($24, $25)::text ELSE refuse('${stale}', 'event_sequence', 'other heads')::text END`
 
 /**
- * Inserts as `insert` does, at heads that nothing has locked: fails if one of them is not as in `old`. It locks the log's
- * head first, then those of sessions in the order in which every transaction locks several of them.
+ * Inserts as `insert` does, at heads that nothing has locked, marks the commit and sends its notice; fails if a head is not as
+ * in `old`. It locks the log's head first, then those of sessions in the order in which every transaction locks several.
  */
-export const insertAt = (types: Types, old: ReadonlyMap<string, HeadRow>, batch: Batch): Sent => {
+export const insertAt = (
+  types: Types,
+  old: ReadonlyMap<string, HeadRow>,
+  batch: Batch,
+  mark: Mark,
+  notice: Sent
+): Sent => {
   const moved = batch.heads
     .flatMap((head) => {
       const before = old.get(head.session_id)
@@ -193,35 +215,33 @@ export const insertAt = (types: Types, old: ReadonlyMap<string, HeadRow>, batch:
       moved.map(({ before }) => before.incarnation),
       moved.map(({ before }) => before.owner_id),
       moved.map(({ before }) => before.owner_epoch),
-      batch.heads.length
+      mark.writer,
+      mark.number,
+      mark.before,
+      batch.heads.length,
+      ...(notice.values ?? [])
     ]
   }
 }
 
-/** Records the number of a writer's commit, in its transaction; fails if the writer no longer waits for that commit. */
-export const mark = (writer: string, number: number): Sent => ({
-  text: `WITH marked AS (INSERT INTO log_writer (writer, number) VALUES ($1, $2)
-      ON CONFLICT (writer) DO UPDATE SET number = excluded.number, time_updated = now()
-      WHERE log_writer.number < excluded.number RETURNING 1)
-    SELECT refuse('${stale}', 'log_writer', 'a later number') WHERE NOT EXISTS (SELECT FROM marked)`,
-  values: [writer, number]
+/** Records the number of a writer's commit, in its transaction. */
+export const mark = ({ before, number, writer }: Mark): Sent => ({
+  text: `WITH marked AS (${markText("$1", "$2", "$3")})
+    SELECT refuse('${stale}', 'log_writer', 'another number') WHERE NOT EXISTS (SELECT FROM marked)`,
+  values: [writer, number, before]
 })
 
 /**
- * Select the number of a writer's last commit, as `numberOf` reads it, and keep the commit with this number from taking place
- * later. The statements wait for a transaction of the writer that has recorded its number and not ended.
+ * Makes the number of a writer's last commit odd, and returns it. The statement waits for a transaction of the writer that has
+ * recorded its number and not ended; one that records its number later fails.
  */
-export const settled = (writer: string, number: number): ReadonlyArray<Sent> => [
-  { text: "INSERT INTO log_writer (writer, number) VALUES ($1, -1) ON CONFLICT DO NOTHING", values: [writer] },
-  {
-    text: `WITH found AS (SELECT number FROM log_writer WHERE writer = $1 FOR UPDATE),
-        ended AS (UPDATE log_writer SET number = greatest(number, $2) WHERE writer = $1)
-      SELECT number FROM found`,
-    values: [writer, number]
-  }
-]
+export const settle = (writer: string): Sent => ({
+  text: `INSERT INTO log_writer (writer, number) VALUES ($1, 1)
+    ON CONFLICT (writer) DO UPDATE SET number = log_writer.number | 1 RETURNING number`,
+  values: [writer]
+})
 
 const decodeNumber = Schema.decodeUnknownSync(Schema.Struct({ number: Schema.Int }))
 
-/** The number in the answers of `settled`. */
-export const numberOf = (answers: ReadonlyArray<Answer>): number => decodeNumber(answers.at(-1)?.rows[0]).number
+/** The number in the answer of `settle`. */
+export const numberOf = (answer: Answer | undefined): number => decodeNumber(answer?.rows[0]).number
