@@ -4,9 +4,9 @@ import { Effect, Queue } from "effect"
 
 /**
  * What is lost, with its connection: the answer to the next commit, the next commit, or whatever a client sends next. What a
- * client sends does not reach the server then.
+ * client sends does not reach the server then; a late commit reaches it before the next transaction begins.
  */
-export type Loss = "answer" | "commit" | "statement"
+export type Loss = "answer" | "commit" | "late" | "statement"
 
 export interface Proxy {
   /** The address of the server through the proxy. */
@@ -59,6 +59,7 @@ export const make = (url: string) =>
         const open = new Set<Socket>()
         const trips: Array<number> = []
         let between: (() => Promise<unknown>) | undefined
+        let late: (() => Promise<unknown>) | undefined
         let [loss, left, isCut, isHeld]: [Loss | undefined, number, boolean, boolean] = [undefined, 0, false, false]
 
         const server = createServer((client) => {
@@ -91,6 +92,18 @@ export const make = (url: string) =>
             if (lost !== undefined) loss = undefined
             if (lost === "commit" || lost === "statement") return end()
             if (lost === "answer") isMute = true
+            if (lost === "late") {
+              late = () => new Promise((resolve) => upstream.once("close", resolve).end(chunk))
+              upstream.removeAllListeners("data").resume()
+              client.removeAllListeners("close").destroy()
+              return
+            }
+            if (late !== undefined && chunk.includes("BEGIN\0")) {
+              const arrives = late
+              late = undefined
+              void arrives().then(() => upstream.write(chunk))
+              return
+            }
             upstream.write(chunk)
           })
           upstream.on("data", (chunk) => {
