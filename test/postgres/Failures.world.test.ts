@@ -57,6 +57,22 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
     }
   }
 
+  for (const loss of ["answer", "commit"] as const) {
+    it.scopedLive(`PG-7: an append whose ${loss} is lost, and then the answer to what became of it, is stored once`, () =>
+      Effect.gen(function* () {
+        const { context, log, proxy } = yield* behindProxy
+        const id = session()
+        yield* Effect.provide(begin(id), context)
+        proxy.lose(loss)
+        proxy.loseOutcome()
+        const [stored] = yield* log.append(id, [renamed("lost")])
+        const [next] = yield* log.append(id, [renamed("next")])
+        assert.deepStrictEqual([stored.seq, next.seq], [1, 2])
+        assert.deepStrictEqual(yield* titles(context, id), ["lost", "next"])
+      })
+    )
+  }
+
   it.scopedLive("PG-8: appends wait for a database that comes back, and each is stored once", () =>
     Effect.gen(function* () {
       const { context, log, proxy } = yield* behindProxy
