@@ -58,20 +58,37 @@ describe.skipIf(lacks("postgres"))("PostgreSQL", () => {
   }
 
   for (const loss of ["answer", "commit"] as const) {
-    it.scopedLive(`PG-7: an append whose ${loss} is lost, and then the answer to what became of it, is stored once`, () =>
-      Effect.gen(function* () {
-        const { context, log, proxy } = yield* behindProxy
-        const id = session()
-        yield* Effect.provide(begin(id), context)
-        proxy.lose(loss)
-        proxy.loseOutcome()
-        const [stored] = yield* log.append(id, [renamed("lost")])
-        const [next] = yield* log.append(id, [renamed("next")])
-        assert.deepStrictEqual([stored.seq, next.seq], [1, 2])
-        assert.deepStrictEqual(yield* titles(context, id), ["lost", "next"])
-      })
+    it.scopedLive(
+      `PG-7: an append whose ${loss} is lost, and then the answer to what became of it, is stored once`,
+      () =>
+        Effect.gen(function* () {
+          const { context, log, proxy } = yield* behindProxy
+          const id = session()
+          yield* Effect.provide(begin(id), context)
+          proxy.lose(loss)
+          proxy.loseOutcome()
+          const [stored] = yield* log.append(id, [renamed("lost")])
+          const [next] = yield* log.append(id, [renamed("next")])
+          assert.deepStrictEqual([stored.seq, next.seq], [1, 2])
+          assert.deepStrictEqual(yield* titles(context, id), ["lost", "next"])
+        })
     )
   }
+
+  it.scopedLive(
+    "PG-7: a server that lost the number of a node's last commit, as in a failover, stores what the node appends",
+    () =>
+      Effect.gen(function* () {
+        const settings = yield* freshSchema
+        const context = yield* node(settings)
+        const [log, id] = [Context.get(context, EventLog), session()]
+        yield* Effect.provide(begin(id), context)
+        for (const title of ["a", "b"]) yield* log.append(id, [renamed(title)])
+        yield* query(addressOf(settings), `UPDATE ${settings.schema}.log_writer SET number = number - 2`)
+        for (const title of ["c", "d"]) yield* log.append(id, [renamed(title)])
+        assert.deepStrictEqual(yield* titles(context, id), [..."abcd"])
+      })
+  )
 
   it.scopedLive("PG-8: appends wait for a database that comes back, and each is stored once", () =>
     Effect.gen(function* () {

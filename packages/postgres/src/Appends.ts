@@ -305,9 +305,8 @@ const commitWith = async (
     await send()
     marks.keep(number)
   } catch (thrown) {
-    if (!(thrown instanceof SqlError.SqlError && isAway(thrown))) throw thrown
     marks.keep(undefined)
-    throw new Doubt(number, results, thrown)
+    throw thrown instanceof SqlError.SqlError && isAway(thrown) ? new Doubt(number, results, thrown) : thrown
   }
 }
 
@@ -367,6 +366,7 @@ const commitAhead = async (target: Target, requests: Requests): Promise<Readonly
   } catch (thrown) {
     memory.forget()
     if (thrown instanceof Doubt) throw thrown
+    marks.keep(mark.before)
     return undefined
   }
 }
