@@ -11,6 +11,7 @@ import { query } from "../support/Postgres.ts"
 import { build } from "../cli/support/Bundle.ts"
 import type { Exchange } from "../cli/support/ModelServer.ts"
 import { place } from "../cli/support/Process.ts"
+import * as LossyProxy from "../postgres/support/Proxy.ts"
 import { database, freePort, heardFrame, type ServedNode, servedNode } from "./support/ServedNode.ts"
 
 beforeAll(() => void build())
@@ -216,6 +217,20 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
         heard,
         heard.map((_, at) => at)
       )
+    })
+  )
+
+  it.scopedLive("CU-62: a node that is told to end while the database is away ends", () =>
+    Effect.gen(function* () {
+      const proxy = yield* LossyProxy.make(yield* database)
+      const one = yield* servedNode(proxy.url, ["--drain", "1"])
+      const id = session()
+      yield* one.post("/sessions", { id, location: { directory: one.here.cwd } })
+      yield* prompt(one, id, "who?")
+      yield* one.model.next
+      proxy.cut()
+      yield* one.process.signal("SIGTERM")
+      yield* one.process.ended
     })
   )
 
