@@ -27,7 +27,11 @@ const scene = Effect.gen(function* () {
     forEachChunk(
       { ...resolved, policy: inactivity === undefined ? {} : { inactivity }, model: provider },
       { prompt: "Hi", tools: [] },
-      (parts) => Effect.zipRight(Effect.sync(() => inFiber.push(...parts)), after),
+      (parts) =>
+        Effect.zipRight(
+          Effect.sync(() => inFiber.push(...parts)),
+          after
+        ),
       { now: (parts) => () => void atOnce.push(...parts) }
     )
   const bring = (...parts: ReadonlyArray<StreamPart>) => Queue.offer(chunks, Chunk.fromIterable(parts as Parts))
@@ -52,7 +56,9 @@ describe("deltas while the runner waits for its model", () => {
     Effect.gen(function* () {
       const { answer, atOnce, bring, inFiber, opened } = yield* scene
       const [storing, stored] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      yield* Effect.fork(answer(undefined, Effect.zipRight(Deferred.succeed(storing, undefined), Deferred.await(stored))))
+      yield* Effect.fork(
+        answer(undefined, Effect.zipRight(Deferred.succeed(storing, undefined), Deferred.await(stored)))
+      )
       const takeNow = yield* Deferred.await(opened)
       yield* bring(delta("one"))
       yield* Deferred.await(storing)

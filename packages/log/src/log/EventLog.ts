@@ -401,7 +401,7 @@ export interface Service {
   ) => Effect.Effect<void, never, Scope.Scope>
   /** Sends a live event to the current subscribers. Nothing is stored; having no subscriber is not an error. */
   readonly publishLive: (event: LiveEvent) => Effect.Effect<void>
-  /** `publishLive`, at once: a delta that takes no fiber's step costs half as much. */
+  /** `publishLive`, at once and without an effect: an answer has thousands of deltas. */
   readonly sendLive: (event: LiveEvent) => void
   /** Each subscriber that begins before the scope closes hears this relay too, until it ends. */
   readonly relayLive: (relay: LiveRelay) => Effect.Effect<void, never, Scope.Scope>
