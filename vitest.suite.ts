@@ -51,7 +51,7 @@ export const suite = (name: keyof typeof files): ViteUserConfig => {
       reporters: ["default", new AbsentParts(), ...(quiet && name === "test" ? [new SlowTests()] : [])],
       setupFiles: ["test/support/setup.ts"],
       // A test that hangs ends; no test is judged by its time, which a busy machine multiplies.
-      testTimeout: name === "test" ? 30_000 : 60_000,
+      testTimeout: name === "test" ? 30_000 : 120_000,
       hookTimeout: 120_000
     }
   })

@@ -103,8 +103,7 @@ for (const beside of [false, true]) {
           failed: []
         })
         assert.strictEqual(readFileSync(join(here.cwd, "trace.txt"), "utf8"), "one\ntwo\nthree\n")
-      }),
-    60_000
+      })
   )
 }
 

@@ -38,12 +38,12 @@ const collected = async (words: ReadonlyArray<string>, threads: number) => {
 
 it("CL-313: a server of HTTP collects its start when it is ready, and ends with a signal", async () => {
   assert.deepStrictEqual(await collected(["--http", "127.0.0.1:0"], 1), { early: 0, threads: 1, status: 0 })
-}, 90_000)
+})
 
 it("CL-313: a server that keeps files collects in the thread of the exporter too", async () => {
   const { status, threads } = await collected(["--agent", "build"], 2)
   assert.deepStrictEqual([threads, status], [2, 0])
-}, 90_000)
+})
 
 /** The options of V8 in the command line of a server that was started with these, when it is ready. */
 const optionsOf = async (...options: ReadonlyArray<string>) => {
@@ -68,9 +68,9 @@ const optionsOf = async (...options: ReadonlyArray<string>) => {
 
 it("CL-840: the process that was started serves, with a bounded young generation, and ends with a signal", async () => {
   assert.deepStrictEqual(await optionsOf(), { options: ["--max-semi-space-size=8"], status: 0 })
-}, 90_000)
+})
 
 it("CL-840: a bound that the operator sets stays", async () => {
   const options = ["--max-semi-space-size=64"]
   assert.deepStrictEqual(await optionsOf(...options), { options, status: 0 })
-}, 90_000)
+})

@@ -67,7 +67,7 @@ const make = Effect.gen(function* () {
 class Users extends Context.Tag("test/Users")<Users, Effect.Effect.Success<typeof make>>() {}
 
 describe.skipIf(lacks("root"))("two users on one root", () => {
-  layer(Layer.scoped(Users, make), { excludeTestServices: true, timeout: 60_000 })((it) => {
+  layer(Layer.scoped(Users, make), { excludeTestServices: true })((it) => {
     it.effect(
       "CL-134, SO-81: each socket of a space is announced with the space; one that only its owner may write to has none",
       () =>

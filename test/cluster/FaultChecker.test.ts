@@ -45,6 +45,16 @@ describe("the checker of faults", () => {
     assert.include(problemsOf(whole, []).join("\n"), "completed with the calls")
   })
 
+  it("CU-50: a call that was cut off with its process may have done nothing, and another one may not", () => {
+    const called = event("tool.called", { callID: "call_0" })
+    const failed = (type: string) => event("tool.failed", { callID: "call_0", error: { type, message: "" } })
+    const story = (type: string) => [admitted, promoted, called, failed(type), answered, settled]
+    const done = lines.slice(1)
+    assert.deepStrictEqual(problemsOf(story("tool.interrupted"), done), [])
+    assert.deepStrictEqual(problemsOf(story("tool.interrupted")), [])
+    assert.include(problemsOf(story("tool.failed"), done).join("\n"), "completed with the calls")
+  })
+
   it.effect("CU-50: a call that left two lines is a problem", () =>
     Effect.gen(function* () {
       const folder = mkdtempSync(join(tmpdir(), "checker-"))

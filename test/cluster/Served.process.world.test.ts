@@ -59,23 +59,20 @@ const outcomeOf = (frame: { readonly frame: string; readonly event?: unknown }) 
 }
 
 describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
-  it.scopedLive(
-    "CU-24: a prompt over HTTP to one node that runs on another streams its deltas from the first",
-    () =>
-      Effect.gen(function* () {
-        const url = yield* database
-        const [one, two] = yield* Effect.all([servedNode(url), servedNode(url)], { concurrency: 2 })
-        const { frames, turn } = yield* ranByTwo(one, two, "who?")
-        // The way of the deltas opens after the first text began: what began before is not heard.
-        yield* turn.reasoning("hm")
-        for (const word of ["from ", "two"]) {
-          yield* turn.text(word)
-          assert.strictEqual(yield* heardFrame(frames, "a delta", deltaOf), word)
-        }
-        yield* turn.finish()
-        assert.strictEqual(yield* heardFrame(frames, "the outcome", outcomeOf), "completed")
-      }),
-    60_000
+  it.scopedLive("CU-24: a prompt over HTTP to one node that runs on another streams its deltas from the first", () =>
+    Effect.gen(function* () {
+      const url = yield* database
+      const [one, two] = yield* Effect.all([servedNode(url), servedNode(url)], { concurrency: 2 })
+      const { frames, turn } = yield* ranByTwo(one, two, "who?")
+      // The way of the deltas opens after the first text began: what began before is not heard.
+      yield* turn.reasoning("hm")
+      for (const word of ["from ", "two"]) {
+        yield* turn.text(word)
+        assert.strictEqual(yield* heardFrame(frames, "a delta", deltaOf), word)
+      }
+      yield* turn.finish()
+      assert.strictEqual(yield* heardFrame(frames, "the outcome", outcomeOf), "completed")
+    })
   )
 
   it.scopedLive(
@@ -94,8 +91,7 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
         yield* next.text("done")
         yield* next.finish()
         assert.strictEqual(yield* heardFrame(frames, "the end of the queue", outcomeOf), "completed")
-      }),
-    60_000
+      })
   )
 
   it.scopedLive(
@@ -124,46 +120,42 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
         yield* answers(yield* one.model.next, "done")
         assert.strictEqual(yield* heardFrame(frames, "the end of the queue", outcomeOf), "completed")
         assert.include(JSON.stringify(yield* Fiber.join(waits)), `"state":"completed"`)
-      }),
-    60_000
+      })
   )
 
-  it.scopedLive(
-    "CU-28, CU-34, OB-4: at SIGTERM in mid-run, another node goes on with the activity and its queue",
-    () =>
-      Effect.gen(function* () {
-        const url = yield* database
-        const [one, two] = yield* Effect.all([servedNode(url), servedNode(url)], { concurrency: 2 })
-        const slow = yield* ranByTwo(one, two, "slowly")
-        const { frames, id, turn } = yield* ranByTwo(one, two, "go")
-        yield* marks(turn, "one")
-        const second = yield* two.model.next
-        yield* prompt(one, id, "afterwards")
-        yield* two.process.signal("SIGTERM")
-        yield* two.process.until("stderr", (text) => text.includes("stopping: SIGTERM"))
-        yield* marks(second, "two")
-        const third = yield* one.model.next
-        assert.notInclude(JSON.stringify(third.body.messages), "afterwards")
-        yield* marks(third, "three")
-        yield* answers(yield* one.model.next, "All done.")
-        const last = yield* one.model.next
-        assert.include(JSON.stringify(last.body.messages), "afterwards")
-        yield* answers(last, "And that.")
-        for (const _ of ["the run", "the queue"]) {
-          assert.strictEqual(yield* heardFrame(frames, "an outcome", outcomeOf), "completed")
-        }
-        // The node that ends still works on a turn, which ends in time.
-        yield* answers(slow.turn, "At last.")
-        assert.strictEqual(yield* heardFrame(slow.frames, "an outcome", outcomeOf), "completed")
-        assert.strictEqual((yield* two.process.ended).code, 0)
-        assert.strictEqual(readFileSync(join(one.here.cwd, "trace.txt"), "utf8"), "one\ntwo\nthree\n")
-        // A node says at intervals what it did.
-        yield* Effect.repeat(Effect.flatMap(one.get("/nodes"), Schema.decodeUnknown(NodesReport)), {
-          until: ({ nodes }) => nodes.some(({ movedAt, takenUp }) => takenUp === 1 && movedAt !== undefined)
-        })
-        assert.match(yield* one.text("/metrics"), /^daybook_hand_overs_total\{.*direction="taken".*\} 1$/m)
-      }),
-    60_000
+  it.scopedLive("CU-28, CU-34, OB-4: at SIGTERM in mid-run, another node goes on with the activity and its queue", () =>
+    Effect.gen(function* () {
+      const url = yield* database
+      const [one, two] = yield* Effect.all([servedNode(url), servedNode(url)], { concurrency: 2 })
+      const slow = yield* ranByTwo(one, two, "slowly")
+      const { frames, id, turn } = yield* ranByTwo(one, two, "go")
+      yield* marks(turn, "one")
+      const second = yield* two.model.next
+      yield* prompt(one, id, "afterwards")
+      yield* two.process.signal("SIGTERM")
+      yield* two.process.until("stderr", (text) => text.includes("stopping: SIGTERM"))
+      yield* marks(second, "two")
+      const third = yield* one.model.next
+      assert.notInclude(JSON.stringify(third.body.messages), "afterwards")
+      yield* marks(third, "three")
+      yield* answers(yield* one.model.next, "All done.")
+      const last = yield* one.model.next
+      assert.include(JSON.stringify(last.body.messages), "afterwards")
+      yield* answers(last, "And that.")
+      for (const _ of ["the run", "the queue"]) {
+        assert.strictEqual(yield* heardFrame(frames, "an outcome", outcomeOf), "completed")
+      }
+      // The node that ends still works on a turn, which ends in time.
+      yield* answers(slow.turn, "At last.")
+      assert.strictEqual(yield* heardFrame(slow.frames, "an outcome", outcomeOf), "completed")
+      assert.strictEqual((yield* two.process.ended).code, 0)
+      assert.strictEqual(readFileSync(join(one.here.cwd, "trace.txt"), "utf8"), "one\ntwo\nthree\n")
+      // A node says at intervals what it did.
+      yield* Effect.repeat(Effect.flatMap(one.get("/nodes"), Schema.decodeUnknown(NodesReport)), {
+        until: ({ nodes }) => nodes.some(({ movedAt, takenUp }) => takenUp === 1 && movedAt !== undefined)
+      })
+      assert.match(yield* one.text("/metrics"), /^daybook_hand_overs_total\{.*direction="taken".*\} 1$/m)
+    })
   )
 
   it.scopedLive("CU-28: a node that ends with nothing to do is gone for the others when its process ends", () =>
@@ -181,56 +173,70 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
     })
   )
 
-  it.scopedLive(
-    "CU-36: a wait at another node lasts until the run of a node that leaves has ended",
-    () =>
-      Effect.gen(function* () {
-        const url = yield* database
-        const [one, two] = yield* Effect.all([servedNode(url), servedNode(url)], { concurrency: 2 })
-        const { id, turn } = yield* ranByTwo(one, two, "slowly")
-        yield* two.process.signal("SIGTERM")
-        yield* two.process.until("stderr", (text) => text.includes("stopping: SIGTERM"))
-        // The shard is here from now on.
-        yield* Effect.repeat(one.get("/nodes"), {
-          until: (report) => JSON.stringify(report).includes(`"leaving":true`)
-        })
-        const waits = yield* Effect.fork(one.get(`/sessions/${id}/wait`))
-        yield* one.get(`/sessions/${id}`)
-        yield* answers(turn, "At last.")
-        assert.include(JSON.stringify(yield* Fiber.join(waits)), `"state":"completed"`)
-      }),
-    60_000
+  it.scopedLive("CU-36: a wait at another node lasts until the run of a node that leaves has ended", () =>
+    Effect.gen(function* () {
+      const url = yield* database
+      const [one, two] = yield* Effect.all([servedNode(url), servedNode(url)], { concurrency: 2 })
+      const { id, turn } = yield* ranByTwo(one, two, "slowly")
+      yield* two.process.signal("SIGTERM")
+      yield* two.process.until("stderr", (text) => text.includes("stopping: SIGTERM"))
+      // The shard is here from now on.
+      yield* Effect.repeat(one.get("/nodes"), {
+        until: (report) => JSON.stringify(report).includes(`"leaving":true`)
+      })
+      const waits = yield* Effect.fork(one.get(`/sessions/${id}/wait`))
+      yield* one.get(`/sessions/${id}`)
+      yield* answers(turn, "At last.")
+      assert.include(JSON.stringify(yield* Fiber.join(waits)), `"state":"completed"`)
+    })
   )
 
-  it.scopedLive(
-    "CU-29: a stream that ends with its node goes on at another with its cursor, without a gap",
-    () =>
-      Effect.gen(function* () {
-        const url = yield* database
-        const [one, two] = yield* Effect.all([servedNode(url), servedNode(url)], { concurrency: 2 })
-        const { id, turn } = yield* ranByTwo(one, two, "go")
-        const before = yield* two.frames(`/sessions/${id}/events`)
-        yield* marks(turn, "one")
-        const second = yield* two.model.next
-        yield* two.process.signal("SIGTERM")
-        const heard: Array<number> = []
-        const cursor = yield* heardFrame(before, "the end with a cursor", (frame) => {
-          heard.push(...seqOf(frame))
-          return frame.frame === "end" ? String(frame["cursor"]) : undefined
-        })
-        const after = yield* one.frames(`/sessions/${id}/events?after=${cursor}`)
-        yield* marks(second, "two")
-        yield* answers(yield* one.model.next, "All done.")
-        yield* heardFrame(after, "the end of the run", (frame) => {
-          heard.push(...seqOf(frame))
-          return outcomeOf(frame)
-        })
-        assert.deepStrictEqual(
-          heard,
-          heard.map((_, at) => at)
-        )
-      }),
-    60_000
+  it.scopedLive("CU-29: a stream that ends with its node goes on at another with its cursor, without a gap", () =>
+    Effect.gen(function* () {
+      const url = yield* database
+      const [one, two] = yield* Effect.all([servedNode(url), servedNode(url)], { concurrency: 2 })
+      const { id, turn } = yield* ranByTwo(one, two, "go")
+      const before = yield* two.frames(`/sessions/${id}/events`)
+      yield* marks(turn, "one")
+      const second = yield* two.model.next
+      yield* two.process.signal("SIGTERM")
+      const heard: Array<number> = []
+      const cursor = yield* heardFrame(before, "the end with a cursor", (frame) => {
+        heard.push(...seqOf(frame))
+        return frame.frame === "end" ? String(frame["cursor"]) : undefined
+      })
+      const after = yield* one.frames(`/sessions/${id}/events?after=${cursor}`)
+      yield* marks(second, "two")
+      yield* answers(yield* one.model.next, "All done.")
+      yield* heardFrame(after, "the end of the run", (frame) => {
+        heard.push(...seqOf(frame))
+        return outcomeOf(frame)
+      })
+      assert.deepStrictEqual(
+        heard,
+        heard.map((_, at) => at)
+      )
+    })
+  )
+
+  it.scopedLive("CU-60, CL-841: the lease of a node is that of its sessions; it has bounds, and needs a node", () =>
+    Effect.gen(function* () {
+      const url = yield* database
+      const one = yield* servedNode(url, ["--lease", "2"])
+      const id = session()
+      yield* one.post("/sessions", { id, location: { directory: one.here.cwd } })
+      yield* prompt(one, id, "who?")
+      yield* one.model.next
+      const schema = new URL(url).searchParams.get("schema")
+      const rows = yield* query(url, `SELECT lease_ms::int FROM ${schema}.event_sequence WHERE owner_id IS NOT NULL`)
+      assert.deepStrictEqual(rows, [{ lease_ms: 2_000 }])
+      const long = yield* one.here.run(["serve", "--http", "127.0.0.1:0", "--lease", "61"])
+      assert.strictEqual(long.code, 2)
+      assert.include(long.stderr, "a whole number from 1 to 60")
+      const alone = yield* one.here.run(["serve", "--http", "127.0.0.1:0", "--lease", "2"])
+      assert.strictEqual(alone.code, 2)
+      assert.include(alone.stderr, "--lease needs --node HOST:PORT")
+    })
   )
 
   it.scopedLive("CL-820, CU-27: on a file, and at a port that is in use, a node is refused in one sentence", () =>

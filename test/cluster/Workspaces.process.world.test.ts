@@ -46,8 +46,7 @@ describe.skipIf(lacks("postgres"))("workspaces of nodes", () => {
           yield* turn.text("hi")
           yield* turn.finish()
         }
-      }),
-    60_000
+      })
   )
 
   it.scopedLive("CU-31: a node refuses a folder that is outside of its workspace", () =>
@@ -80,8 +79,7 @@ describe.skipIf(lacks("postgres"))("workspaces of nodes", () => {
         yield* turn.text("at last")
         yield* turn.finish()
         assert.deepStrictEqual((yield* readReport(yield* two.get("/nodes"))).waiting, [])
-      }),
-    60_000
+      })
   )
 
   it.scopedLive(
@@ -100,8 +98,7 @@ describe.skipIf(lacks("postgres"))("workspaces of nodes", () => {
         const two = yield* servedNode(url, ["--workspace", `gpu=${directory}`])
         const who = yield* Effect.raceFirst(Effect.as(one.model.next, "one"), Effect.as(two.model.next, "two"))
         assert.strictEqual(who, "two")
-      }),
-    60_000
+      })
   )
 
   it.scopedLive(

@@ -123,7 +123,7 @@ const entity = Engine.Session.toLayer(
   { concurrency: "unbounded" }
 )
 
-const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
+const make = Effect.fnUntraced(function* (settings: Engine.Settings, leaseMs: number) {
   const { sweepEvery = "2 seconds", workspaces = {} } = settings
   const local = yield* SessionExecution
   const [inbox, log, store] = [yield* Inbox, yield* EventLog, yield* SessionStore]
@@ -137,7 +137,7 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
   // Only the engine uses this clock: the work of a session does not inherit the clock of the fiber that wakes it (EX-11).
   const built = yield* Effect.withClock(
     Layer.buildWithScope(
-      Layer.provideMerge(entity, Engine.layer(settings, takesUp.await, Queue.offer(taken, undefined))),
+      Layer.provideMerge(entity, Engine.layer(settings, leaseMs, takesUp.await, Queue.offer(taken, undefined))),
       engine
     ),
     yield* Engine.eager(yield* Effect.clock, (yield* Moves).told)
@@ -284,6 +284,6 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings) {
 
 /** The option `placement` of a runtime whose log is in PostgreSQL. */
 export const placement = (settings: Engine.Settings): Placement => ({
-  execution: Layer.scoped(SessionExecution, make(settings)),
+  execution: (leaseMs) => Layer.scoped(SessionExecution, make(settings, leaseMs)),
   workspaces: settings.workspaces ?? {}
 })

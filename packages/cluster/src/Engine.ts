@@ -48,8 +48,6 @@ export interface Settings {
   readonly sweepEvery?: Duration.DurationInput
   /** The folders of the workspaces that this node has, by name. */
   readonly workspaces?: Readonly<Record<string, string>>
-  /** The timings of `@effect/cluster`; the same on every node. */
-  readonly sharding?: Partial<ShardingConfig.ShardingConfig["Type"]>
 }
 
 /** An entity's id is the session's, and after `@` the workspace that the session needs. */
@@ -83,17 +81,17 @@ const look = Duration.millis(250)
  * Locks of shards are rows with a lease, so that the shards of a frozen node move too, and databases with several schemas do
  * not share locks. What a lease cannot exclude, the owner's epoch does.
  */
-const timings: Partial<ShardingConfig.ShardingConfig["Type"]> = {
+const timings = (leaseMs: number): Partial<ShardingConfig.ShardingConfig["Type"]> => ({
   shardsPerGroup: 100,
   shardLockDisableAdvisory: true,
-  shardLockRefreshInterval: Duration.seconds(2),
-  shardLockExpiration: Duration.seconds(6),
+  shardLockRefreshInterval: Duration.millis(leaseMs / 3),
+  shardLockExpiration: Duration.millis(leaseMs),
   refreshAssignmentsInterval: look,
-  runnerHealthCheckInterval: Duration.seconds(2),
+  runnerHealthCheckInterval: Duration.millis(leaseMs / 3),
   // No message is stored, so nothing is polled: this is how often the engine looks again for shards that it gave up.
   entityMessagePollInterval: look,
   entityTerminationTimeout: Duration.seconds(2)
-}
+})
 
 const second = Duration.seconds(1)
 
@@ -337,16 +335,20 @@ export const failed =
   }
 
 /** The node's part of the engine: it listens, and holds shards from `takesUp` until its scope closes. `taken` runs when it took some. */
-export const layer = (settings: Settings, takesUp: Effect.Effect<void>, taken: Effect.Effect<unknown>) => {
-  const { host, port, sharding, workspaces = {} } = settings
+export const layer = (
+  settings: Settings,
+  leaseMs: number,
+  takesUp: Effect.Effect<void>,
+  taken: Effect.Effect<unknown>
+) => {
+  const { host, port, workspaces = {} } = settings
   const address = RunnerAddress.make(host, port)
   // Sorted, as the engine stores them.
   const groups = [undefined, ...Object.keys(workspaces)].map(groupOf).toSorted()
   const config = ShardingConfig.layer({
-    ...timings,
+    ...timings(leaseMs),
     availableShardGroups: groups,
     assignedShardGroups: groups,
-    ...sharding,
     runnerAddress: Option.some(address)
   })
   const health = Layer.provide(RunnerHealth.layerPing, [Runners.layerRpc])

@@ -4,6 +4,7 @@ import * as NodeContext from "@effect/platform-node/NodeContext"
 import * as FileSystem from "@effect/platform/FileSystem"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Context, Effect, Layer, Option } from "effect"
+import * as OwnerRows from "@daybook/log/coordination/OwnerRows"
 import type { SessionOwner } from "@daybook/log/coordination/SessionOwner"
 import * as SqlSessionOwner from "@daybook/log/coordination/SqlSessionOwner"
 import * as Identifiers from "@daybook/log/domain/Identifiers"
@@ -215,15 +216,21 @@ const locationLayer = (options: AnyOptions) =>
     ])
   )
 
+/** Short: it is how long the sessions of a node that died on another machine stay. */
+const nodeLeaseMs = 5_000
+
+const leaseOf = ({ leaseMs, placement }: AnyOptions): number =>
+  OwnerRows.clamp(leaseMs ?? (placement === undefined ? OwnerRows.standardMs : nodeLeaseMs))
+
 /** The execution of sessions, here or where the host places them. */
 const placed = <E, R>(
-  { placement }: AnyOptions,
+  options: AnyOptions,
   here: Layer.Layer<SessionExecution.SessionExecution, E, R>
 ): Layer.Layer<
   SessionExecution.SessionExecution,
   E | SessionExecution.PlacementFailed,
   R | SessionOwner | Store.Services
-> => (placement === undefined ? here : Layer.provide(placement.execution, here))
+> => (options.placement === undefined ? here : Layer.provide(options.placement.execution(leaseOf(options)), here))
 
 const taskDepth = ({ taskDepth: depth = 3 }: AnyOptions) => Math.max(0, Math.min(Math.trunc(depth), deepestFamily))
 
@@ -279,14 +286,6 @@ const forgetRemoved = Layer.scopedDiscard(
   }).pipe(Effect.catchAllCause((cause) => Effect.logWarning("outputs of removed sessions could not be removed", cause)))
 )
 
-/** Short: it is how long the sessions of a node that died on another machine stay. */
-const nodeLeaseMs = 5_000
-
-const leaseOf = ({ leaseMs, placement }: AnyOptions) => {
-  const chosen = leaseMs ?? (placement === undefined ? undefined : nodeLeaseMs)
-  return chosen === undefined ? {} : { leaseMs: chosen }
-}
-
 /** The connections of the runtime, and the log with its stores over them. */
 const places = (options: AnyOptions) => {
   const { database, projectors = [] } = options
@@ -326,7 +325,7 @@ export const layer = <Extra = never>(
   const records = Layer.mergeAll(
     extensions,
     store,
-    SqlSessionOwner.layer({ keepMs, ...leaseOf(options) }),
+    SqlSessionOwner.layer({ keepMs, leaseMs: leaseOf(options) }),
     HostTools.layer,
     ContextRegistry.layerHost,
     SystemContext.layerContextSettings(options),

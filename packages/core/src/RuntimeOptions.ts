@@ -21,8 +21,10 @@ import type * as LocationFiles from "./workspace/LocationFiles.ts"
 
 /** Decides where sessions run. */
 export interface Placement {
-  /** Sends a session's work to its place, given the execution of this process. */
-  readonly execution: Layer.Layer<SessionExecution, PlacementFailed, SessionExecution | SessionOwner | Services>
+  /** Sends a session's work to its place, given the execution of this process, and how long a silent process keeps its work. */
+  readonly execution: (
+    leaseMs: number
+  ) => Layer.Layer<SessionExecution, PlacementFailed, SessionExecution | SessionOwner | Services>
   /** The folders of the workspaces that this process has, by name. */
   readonly workspaces: Readonly<Record<string, string>>
 }
@@ -119,7 +121,8 @@ export interface Settings<Extra = never> {
   readonly recovery?: "manual" | "resume"
   /**
    * How long an owner that stopped renewing its lease keeps its sessions, in milliseconds. Default: 15,000, and 5,000 with
-   * `placement`; range: 1,000 to 60,000. A process of this machine that is known to be dead keeps none.
+   * `placement`; range: 1,000 to 60,000. A process of this machine that is known to be dead keeps none. With `placement`, the
+   * same on every node.
    */
   readonly leaseMs?: number
   /**

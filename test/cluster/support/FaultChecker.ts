@@ -3,7 +3,7 @@
  * lines that tools left, what clients heard, and the log as each node shows it. It returns what is wrong.
  */
 import { readFileSync } from "node:fs"
-import { Effect, Schema } from "effect"
+import { Effect, Predicate, Schema } from "effect"
 import { Stored, type FaultClient } from "./FaultClient.ts"
 import { callsOf } from "./FaultModel.ts"
 import type { FaultNode } from "./FaultNodes.ts"
@@ -46,15 +46,20 @@ const repeated = (texts: ReadonlyArray<string>): ReadonlyArray<string> =>
 
 const textOf = (event: Stored, field: string): string => String(event.data[field])
 
-/** What became of a prompt: how its activity ended, and which of its calls are stored. */
+/** What became of a prompt: how its activity ended, and which of its calls are stored, and were cut off. */
 interface Fate {
   outcome: string
   error: string
   answer: string
   readonly calls: Array<string>
+  readonly cutCalls: Set<string>
   /** Its events, for a reader of a failure. */
   readonly story: Array<string>
 }
+
+/** Whether a call failed because its process died. */
+const isCut = ({ data }: Stored) =>
+  Predicate.hasProperty(data["error"], "type") && data["error"].type === "tool.interrupted"
 
 /** The prompts of a session in the order in which they ran. */
 const fatesOf = (events: ReadonlyArray<Stored>): ReadonlyMap<string, Fate> => {
@@ -62,12 +67,13 @@ const fatesOf = (events: ReadonlyArray<Stored>): ReadonlyMap<string, Fate> => {
   let current: Fate | undefined
   for (const event of events) {
     if (event.type === "session.next.prompt.promoted") {
-      current = { outcome: "open", error: "", answer: "", calls: [], story: [] }
+      current = { outcome: "open", error: "", answer: "", calls: [], cutCalls: new Set(), story: [] }
       fates.set(textOf(event, "messageID"), current)
     }
     if (current === undefined) continue
     current.story.push(`${event.seq} ${event.type.replace("session.next.", "")} ${String(event["created"])}`)
     if (event.type === "session.next.tool.called") current.calls.push(textOf(event, "callID"))
+    if (event.type === "session.next.tool.failed" && isCut(event)) current.cutCalls.add(textOf(event, "callID"))
     if (event.type === "session.next.text.ended") current.answer = textOf(event, "text")
     if (event.type === "session.next.activity.settled") {
       current.outcome = textOf(event, "outcome")
@@ -124,7 +130,10 @@ export const promptsOf = (
       problems.push(`${id} was not answered: ${fate.outcome} ${fate.error}`)
     }
     if (fate.outcome !== "completed") continue
-    const wanted = Array.from({ length: callsOf(id) }, (_, step) => step)
+    // A call that was cut off is not made again, and may have done nothing.
+    const isIdle = (call: string | undefined) =>
+      call !== undefined && fate.cutCalls.has(call) && !lines.some((line) => line.call === call)
+    const wanted = Array.from({ length: callsOf(id) }, (_, step) => step).filter((step) => !isIdle(fate.calls[step]))
     if (steps.join() !== wanted.join()) {
       problems.push(`${id} completed with the calls ${steps.join()}: ${fate.story.join("; ")}`)
     }

@@ -45,7 +45,12 @@ const again = 300
 const errorsIn = (log: string): ReadonlyArray<string> =>
   log.split("\n").filter((line) => /level=(?:ERROR|FATAL)|\b(?:ERROR|FATAL)\b/.test(line))
 
-export const faultNode = Effect.fnUntraced(function* (index: number, url: string, model: FaultModel) {
+export const faultNode = Effect.fnUntraced(function* (
+  index: number,
+  url: string,
+  model: FaultModel,
+  recovery: "manual" | "resume"
+) {
   const here = yield* place
   mkdirSync(join(here.root, "config"))
   writeFileSync(join(here.root, "config", "config.yaml"), config)
@@ -59,7 +64,8 @@ export const faultNode = Effect.fnUntraced(function* (index: number, url: string
     DAYBOOK_CONFIG: join(here.root, "config", "config.yaml")
   }
   const [address, http] = [`127.0.0.1:${yield* freePort}`, `127.0.0.1:${yield* freePort}`]
-  const words = ["serve", "--node", address, "--http", http, "--json", "--show-token", "--drain", drain]
+  const kept = ["--drain", drain, "--recovery", recovery]
+  const words = ["serve", "--node", address, "--http", http, "--json", "--show-token", ...kept]
   const [surprises, errors]: [Array<string>, Array<string>] = [[], []]
   let life: Life | undefined
   let serves = yield* Deferred.make<Life>()

@@ -3,7 +3,7 @@
  * session in each line.
  */
 import { createInterface } from "node:readline"
-import { Deferred, Duration, Effect, Layer, Stream } from "effect"
+import { Deferred, Effect, Layer, Stream } from "effect"
 import * as Cluster from "../../../packages/cluster/src/Cluster.ts"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import * as Daybook from "../../../packages/embedded/src/Daybook.ts"
@@ -21,14 +21,7 @@ const runtime = Daybook.layer({
   placement: Cluster.placement({
     host: "127.0.0.1",
     port: Number(port),
-    sweepEvery: Number(sweepMs),
-    sharding: {
-      shardsPerGroup: 20,
-      refreshAssignmentsInterval: Duration.millis(300),
-      runnerHealthCheckInterval: Duration.seconds(1),
-      shardLockRefreshInterval: Duration.seconds(1),
-      shardLockExpiration: Duration.seconds(4)
-    }
+    sweepEvery: Number(sweepMs)
   })
 }).pipe(Layer.provideMerge(ScriptedModel.layer()))
 

@@ -22,7 +22,7 @@ const client = (text: string) =>
   })
 
 describe.skipIf(lacks("docker"))("in a container", () => {
-  it.layer(Dockerd.layer, { timeout: 60_000 })("programs in containers", (it) => {
+  it.layer(Dockerd.layer)("programs in containers", (it) => {
     it.scoped("SL-95: a container without sh or the user, a missing, stopped or paused one are errors", () =>
       Effect.gen(function* () {
         const { container, run, settings, target } = yield* Dockerd.Dockerd

@@ -91,12 +91,12 @@ export const text = (name: string, valueName: string, about: string) =>
   value(name, valueName, about, (given) => (given === "" ? Effect.fail(valueName) : Effect.succeed(given)))
 
 /** A whole number, at least `least`. */
-export const integer = (name: string, valueName: string, about: string, least: number) =>
+export const integer = (name: string, valueName: string, about: string, least: number, most = Infinity) =>
   value(name, valueName, about, (given) => {
     const number = /^-?\d+$/.test(given) ? Number(given) : Number.NaN
-    return Number.isSafeInteger(number) && number >= least
+    return Number.isSafeInteger(number) && number >= least && number <= most
       ? Effect.succeed(number)
-      : Effect.fail(`a whole number, at least ${least}`)
+      : Effect.fail(most === Infinity ? `a whole number, at least ${least}` : `a whole number from ${least} to ${most}`)
   })
 
 export const choice = <const Choice extends string>(name: string, choices: ReadonlyArray<Choice>, about: string) =>

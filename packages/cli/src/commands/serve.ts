@@ -33,7 +33,7 @@ import * as QuestionPrompt from "../terminal/QuestionPrompt.ts"
 type Written = { readonly text: string; readonly alias: string | undefined }
 
 /** A request to serve. Names are valid; everything else is checked before anything is created. */
-interface Request extends Omit<FieldValues<typeof given>, "http" | "node" | "drain" | "logFormat"> {
+interface Request extends Omit<FieldValues<typeof given>, "http" | "node" | "lease" | "drain" | "logFormat"> {
   readonly http: HttpRequest | undefined
   readonly node: Host.Node | undefined
   readonly drain: number
@@ -285,19 +285,16 @@ const node = Flags.value("node", "HOST:PORT", "be a node of the database; the ot
 /** Names are parts of the names of shards. */
 const longestWorkspace = 30
 
-/** The node with its workspaces, whose folders must exist. */
-const nodeOf = Effect.fnUntraced(function* (
-  address: { readonly host: string; readonly port: number } | undefined,
-  workspaces: ReadonlyArray<readonly [string, string]>
-) {
-  if (address === undefined) {
-    if (workspaces.length === 0) return undefined
-    return yield* new UsageError({ message: "--workspace needs --node HOST:PORT" })
+/** The node with its lease and its workspaces, whose folders must exist. */
+const nodeOf = Effect.fnUntraced(function* ({ lease, node, workspace: workspaces }: FieldValues<typeof given>) {
+  if (node === undefined) {
+    const lonely = lease !== undefined ? "--lease" : workspaces.length > 0 ? "--workspace" : undefined
+    return lonely === undefined ? undefined : yield* new UsageError({ message: `${lonely} needs --node HOST:PORT` })
   }
   const folders = yield* Effect.forEach(workspaces, ([name, folder]) =>
     Effect.map(Folder.given(folder, "--workspace"), (real) => [name, real] as const)
   )
-  return { ...address, workspaces: Object.fromEntries(folders) }
+  return { ...node, leaseMs: lease && lease * 1_000, workspaces: Object.fromEntries(folders) }
 })
 
 const logFormats = ["text", "json"] as const
@@ -349,6 +346,13 @@ const given = {
   tlsCert: Flags.text("tls-cert", "FILE", "the certificate of HTTPS with its chain, as PEM"),
   tlsKey: Flags.text("tls-key", "FILE", "the key of the certificate, as PEM"),
   behindProxy: Flags.toggle("behind-proxy", "HTTP is behind a proxy that terminates TLS"),
+  lease: Flags.integer(
+    "lease",
+    "SECONDS",
+    "how long the sessions of a silent node stay there, the same on every node (default: 5)",
+    1,
+    60
+  ),
   drain: Flags.integer(
     "drain",
     "SECONDS",
@@ -455,7 +459,7 @@ export const serve = verb({
         ...given,
         chroot: given.chroot === undefined ? undefined : yield* Folder.given(given.chroot, "--chroot"),
         http: web && { ...web, node: nodeName(given.node) },
-        node: yield* nodeOf(given.node, given.workspace),
+        node: yield* nodeOf(given),
         drain: given.drain ?? 10,
         logFormat: given.logFormat ?? "text"
       })

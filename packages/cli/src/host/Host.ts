@@ -66,6 +66,8 @@ export interface Node {
   readonly port: number
   /** The folders of the workspaces that it has, by name. */
   readonly workspaces: Readonly<Record<string, string>>
+  /** How long it keeps its sessions while it says nothing, in milliseconds; undefined: as long as the runtime chooses. */
+  readonly leaseMs: number | undefined
 }
 
 const placementOf = (node: Node | undefined) =>
@@ -83,13 +85,14 @@ const optionsOf = (
   node?: Node
 ): Effect.Effect<
   | Pick<Daybook.Options, "filename" | "search">
-  | Pick<Daybook.DatabaseOptions, "database" | "placement" | "search" | "toolOutputs" | "snapshots">
+  | Pick<Daybook.DatabaseOptions, "database" | "placement" | "leaseMs" | "search" | "toolOutputs" | "snapshots">
 > =>
   place._tag === "File"
     ? Effect.succeed({ filename: place.path, search: background })
     : Effect.map(Effect.all([PlaceStore.elsewhere(place), placementOf(node)]), ([database, placement]) => ({
         database,
         placement,
+        ...(node?.leaseMs === undefined ? {} : { leaseMs: node.leaseMs }),
         search: background,
         toolOutputs: join(dirname(place.path), "tool-output"),
         snapshots: Snapshots.folderBeside(place.path)

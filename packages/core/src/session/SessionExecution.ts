@@ -391,6 +391,18 @@ const make = Effect.fnUntraced(function* <R>(
 
   const resting = yield* makeResting(continues)
 
+  const look = Effect.suspend(() => (departure.isLeaving() ? Effect.succeed([]) : owners.handedOver)).pipe(
+    Effect.catchAll((error) =>
+      Effect.as(Effect.logWarning("sessions that were handed over could not be found", error), [])
+    )
+  )
+  /** Looks for those who listen together. A hint that comes during a look causes one more look. */
+  const handedOver = yield* Stream.merge(Stream.tick(lookForHandedOver), moves.told).pipe(
+    Stream.buffer({ capacity: 1, strategy: "sliding" }),
+    Stream.mapEffect(() => look),
+    Stream.share({ capacity: 1, strategy: "sliding" })
+  )
+
   /** Between two owners, an activity is stopped where it was left. */
   const stopHandedOver = Effect.fnUntraced(function* (sessionID: SessionID, activityID: ActivityID | undefined) {
     if (!(yield* owners.handedOver).includes(sessionID)) return
@@ -424,18 +436,8 @@ const make = Effect.fnUntraced(function* <R>(
       ),
     leave: departure.leave,
     left: departure.left,
-    takeUp: (goOn) => {
-      const look = Effect.suspend(() => (departure.isLeaving() ? Effect.succeed([]) : owners.handedOver)).pipe(
-        Effect.flatMap(Effect.forEach(goOn, { discard: true })),
-        Effect.catchAll((error) => Effect.logWarning("sessions that were handed over could not be found", error))
-      )
-      // A hint that comes during a look causes one more look.
-      return Stream.merge(Stream.tick(lookForHandedOver), moves.told).pipe(
-        Stream.buffer({ capacity: 1, strategy: "sliding" }),
-        Stream.runForEach(() => look),
-        Effect.zipRight(Effect.never)
-      )
-    },
+    takeUp: (goOn) =>
+      Effect.zipRight(Stream.runForEach(handedOver, Effect.forEach(goOn, { discard: true })), Effect.never),
     ...resting,
     settled: coordinator.settled,
     lastFailure: waiters.lastFailure,
