@@ -2,10 +2,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import type * as Response from "@effect/ai/Response"
 import { textDeltaPart, textStartPart } from "@effect/ai/Response"
-import { Chunk, Deferred, Duration, Effect, Fiber, Queue, Stream } from "effect"
+import { Chunk, Deferred, Duration, Effect, Fiber, Queue, Redacted, Stream } from "effect"
+import { Models } from "@daybook/models"
 import * as ProviderModel from "../../packages/core/src/model/ProviderModel.ts"
 import { forEachChunk, type StreamPart } from "../../packages/core/src/model/ProviderStream.ts"
 import * as Limits from "../../packages/core/src/support/Limits.ts"
+import * as EventLoop from "../../packages/log/src/support/EventLoop.ts"
 import * as OfflineModel from "../../packages/models/src/OfflineModel.ts"
 
 type Parts = ReadonlyArray<Response.StreamPart<never>>
@@ -82,6 +84,48 @@ describe("deltas while the runner waits for its model", () => {
       yield* bring(delta("y"))
       assert.include((yield* Fiber.join(running)).failure.message, "which is the limit")
       assert.deepStrictEqual(atOnce, [large])
+    })
+  )
+
+  it.live("EX-783: what a host's own fetch brings after the end of a wait is not taken", () =>
+    Effect.gen(function* () {
+      let write: (content: string) => void = () => undefined
+      const body = new ReadableStream<Uint8Array>({
+        start: (controller) => {
+          write = (content) => {
+            const data = JSON.stringify({ choices: [{ index: 0, delta: { content } }] })
+            controller.enqueue(new TextEncoder().encode(`data: ${data}\n\n`))
+          }
+        }
+      })
+      const fetch: typeof globalThis.fetch = (input) =>
+        Promise.resolve(
+          String(input).endsWith("/chat/completions") ? new Response(body) : new Response("", { status: 404 })
+        )
+      const own = {
+        api: "openai-compatible",
+        baseUrl: "http://127.0.0.1:9/v1",
+        apiKey: Redacted.make("k"),
+        fetch
+      } as const
+      const resolver = yield* Models.make({ providers: { own } })
+      const model = yield* resolver.resolve({ providerID: "own", id: "one" })
+      const [heard, began] = [[] as Array<StreamPart>, yield* Deferred.make<void>()]
+      const now = (parts: ReadonlyArray<StreamPart>) => () => void heard.push(...parts)
+      const take = () => Effect.asVoid(Deferred.succeed(began, undefined))
+      const reading = yield* Effect.fork(forEachChunk(model, { prompt: "Hi", tools: [] }, take, { now }))
+      write("one ")
+      yield* Deferred.await(began)
+      yield* EventLoop.turn
+      write("two ")
+      yield* EventLoop.turn
+      yield* Fiber.interrupt(reading)
+      write("three ")
+      yield* EventLoop.turn
+      assert.deepStrictEqual(
+        heard.map((part) => ("delta" in part ? part.delta : "")),
+        ["two "]
+      )
     })
   )
 
