@@ -58,6 +58,10 @@ describe("words", () => {
         [["nosuch", "--help"], 'daybook: there is no command "nosuch"; daybook --help lists them\n'],
         [["help", "promt"], 'daybook: there is no command "promt"; did you mean prompt? daybook --help lists them\n'],
         [["sesions"], 'daybook: there is no command "sesions"; did you mean sessions? daybook --help lists them\n'],
+        [["ls"], 'daybook: there is no command "ls"; did you mean sessions? daybook --help lists them\n'],
+        [["run", "Hi"], 'daybook: there is no command "run"; did you mean prompt? daybook --help lists them\n'],
+        [["-m", "a/b", "prompt", "Hi"], "daybook: options follow the command: daybook prompt --help lists them\n"],
+        [["--json", "sessions"], "daybook: options follow the command: daybook sessions --help lists them\n"],
         [
           ["fix the bug"],
           'daybook: there is no command "fix the bug"; a prompt follows -p: daybook -p "fix the bug"\n'
@@ -69,7 +73,7 @@ describe("words", () => {
         [["help", "shell", "watch", "x"], 'daybook: help shell watch: unexpected argument "x"\n'],
         [["search", ""], "daybook: say what to search: daybook search WORDS; see daybook search --help\n"],
         [["--version", "extra"], 'daybook: --version: unexpected argument "extra"\n'],
-        [["rename", "a"], "daybook: rename: TITLE is missing; daybook help rename tells more\n"],
+        [["rename", "a"], "daybook: rename: TITLE is missing: daybook rename SESSION TITLE\n"],
         [["remove"], "daybook: remove which session? daybook sessions lists them\n"],
         [["sessions", "extra"], 'daybook: sessions: unexpected argument "extra"\n'],
         [["prompt", "--session", "a", "--session", "b", "Hi"], "daybook: --session is given twice\n"],

@@ -170,7 +170,7 @@ describe("discord", () => {
       const unreachable = { ...env, DISCORD_API: "http://127.0.0.1:1/api" }
       const { code, stderr } = yield* here.run([...words, "--check"], { env: unreachable })
       assert.strictEqual(code, 1)
-      assert.include(stderr, "Discord: it cannot be reached")
+      assert.include(stderr, "Discord: it cannot be reached: the connection was refused (ECONNREFUSED)")
     })
   )
 

@@ -24,6 +24,10 @@ describe("export", () => {
         assert.include(text, "The second")
         assert.notInclude(text, "The first")
       }
+      const short = yield* here.run(["export", "--format", "md"])
+      assert.match(short.stdout, /^# The second/)
+      const file = yield* here.run(["export", "b.md"])
+      assert.deepStrictEqual([file.code, file.stderr], [2, "daybook: write to a file with --out b.md\n"])
       const unnamed = yield* here.run(["export", "--out", "a.jsonl"])
       assert.strictEqual(unnamed.code, 2)
       assert.include(unnamed.stderr, "say what to write: --format")

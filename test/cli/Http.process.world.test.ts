@@ -141,6 +141,18 @@ describe("serve --http", () => {
       assert.include(open.stderr, "--behind-proxy")
     })
   )
+
+  it.scopedLive("CL-301: a host of another machine, and a certificate that is not there, are told in words", () =>
+    Effect.gen(function* () {
+      const { env, here } = yield* held
+      const local = ["serve", "--http", "127.0.0.1:0", "--tls-cert", "/nowhere", "--tls-key", "/nowhere"]
+      const unread = yield* here.run(local, { env })
+      assert.match(unread.stderr, /\ndaybook: \/nowhere: it cannot be read \(ENOENT\)\n$/)
+      // The address is reserved for documentation.
+      const away = yield* here.run(["serve", "--http", "192.0.2.1:4310", "--behind-proxy"], { env })
+      assert.match(away.stderr, /\ndaybook: cannot listen at port 4310: its host is no address of this machine\n$/)
+    })
+  )
 })
 
 /** The answer to a request with a token. */

@@ -82,7 +82,7 @@ describe("the log of serve", () => {
         )
         const refused = yield* here.run(["serve", "--agent", "build", "--log-level", "loud"], { env })
         assert.strictEqual(refused.code, 2)
-        assert.include(refused.stderr, "--log-level: expected debug or info or warning or error or none")
+        assert.include(refused.stderr, "--log-level: expected debug, info, warning, error or none")
       })
   )
 })

@@ -1,6 +1,7 @@
 /** What a server logs, and where OpenTelemetry's variables send it. */
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, FiberId, FiberRefs, HashMap, List, type Logger, LogLevel } from "effect"
+import { LogUnavailable } from "../../packages/log/src/log/EventLog.ts"
 import * as TelemetryOptions from "../../packages/cli/src/config/TelemetryOptions.ts"
 import { cleaned, logLine, secretsOf } from "../../packages/cli/src/terminal/Logs.ts"
 
@@ -31,6 +32,16 @@ describe("the log", () => {
       line,
       /^2026-01-02T03:04:05\.006Z error {3}x session=ses_a tool=bash \[secret\] cause="Error: no \[secret\][^\n]*"\n$/
     )
+  })
+
+  it("CL-127: of an expected error the line has the tag and the sentence, and no stack", () => {
+    const refused = new Error("connect ECONNREFUSED")
+    const cause = Cause.fail(new LogUnavailable({ operation: "read", reason: "away", cause: refused }))
+    assert.strictEqual(
+      logLine(entry({ cause, message: "x" }), "text", []),
+      '2026-01-02T03:04:05.006Z warning x cause="LogUnavailable: the database could not read: it does not answer: connect ECONNREFUSED"\n'
+    )
+    assert.include(logLine(entry({ cause: Cause.parallel(cause, Cause.die(refused)) }), "text", []), " at ")
   })
 
   it("CL-30: nothing hidden, and nothing that a terminal obeys, is in a line, whatever part of it says so", () => {

@@ -21,7 +21,10 @@ describe("Paths", () => {
     for (const other of ["db.example:5433/book", "db2.example/book", "db.example/two", "db.example/book?schema=two"]) {
       assert.notStrictEqual(path(`postgres://ada:secret@${other}`), folder)
     }
-    assert.strictEqual(path("postgres:secret"), "/data/daybook/postgres/unusable/database")
+    assert.strictEqual(path("postgres://ada:secret@/book?host=/run"), path("postgresql://bob@/book?host=/run"))
+    for (const none of ["postgres:secret", "postgres://ada@/book", "mysql://db.example/book"]) {
+      assert.strictEqual(path(none), "/data/daybook/postgres/unusable/database")
+    }
     const env = { DAYBOOK_DB: "postgres://db.example/book", XDG_DATA_HOME: "/data" }
     assert.strictEqual(rootPath(env, "/home/ada", "/work"), folder.replace(/database$/, "ctx"))
   })

@@ -244,6 +244,7 @@ const answering = (lines: ReadonlyArray<string | undefined>, each = request(), w
 describe("an answer to it", () => {
   it("CL-36: what is typed becomes the answer", () => {
     assert.deepStrictEqual(typed("y", request()), Answer.Once())
+    assert.strictEqual(typed("?", request()), "view")
     assert.deepStrictEqual(typed(" Yes ", request()), Answer.Once())
     assert.deepStrictEqual(typed("s", request()), Answer.Session())
     assert.deepStrictEqual(typed("n", request()), Answer.Decline())

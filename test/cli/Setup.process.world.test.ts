@@ -1,7 +1,7 @@
 /** What setup asks and keeps. Method: a pseudo-terminal, and a model server on the loopback that lists its models. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { readFileSync, statSync } from "node:fs"
+import { readFileSync, statSync, writeFileSync } from "node:fs"
 import { createServer, type IncomingHttpHeaders } from "node:http"
 import { join } from "node:path"
 import { build } from "./support/Bundle.ts"
@@ -134,6 +134,16 @@ describe("setup", () => {
       assert.include(readFileSync(kept(here), "utf8"), 'DAYBOOK_BASE_URL="http://127.0.0.1:1/v1"')
       const known = yield* here.run(["setup", "--provider", "mistral"], { env, input: "" })
       assert.match(known.stderr, /no key was given/)
+    })
+  )
+
+  it.scopedLive("CL-783: a folder that cannot be made is named in one sentence", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const { url } = yield* listing
+      writeFileSync(join(here.root, "data"), "a file")
+      const { code, stderr } = yield* here.run(["setup", "--provider", url], { env: envOf(here), input: key })
+      assert.deepStrictEqual([code, stderr], [1, `daybook: ${kept(here)} cannot be written (ENOTDIR)\n`])
     })
   )
 

@@ -20,6 +20,16 @@ it("CL-211: a message without text says so", () => {
   assert.match([...treeLines([node(1, undefined, true, { type: "assistant", text: "" })])].join(""), /\(no text\)\n$/)
 })
 
+it("CL-211: the kind of a message is a word for people, not the name of its type", () => {
+  for (const [type, kind] of [
+    ["model-switched", "model"],
+    ["synthetic", "reminder"],
+    ["assistant", "assistant"]
+  ] as const) {
+    assert.match([...treeLines([node(1, undefined, true, { type })])].join(""), new RegExp(`1  ${kind} +msg_1`))
+  }
+})
+
 it("CL-211: the path is at the left, and branches are indented under the message where they begin", () => {
   const nodes = [
     node(1, undefined, true),

@@ -60,6 +60,16 @@ describe("what a person is told of a project", () => {
     ])
   })
 
+  it("CL-163: of a project that is trusted because it brings nothing, this is said once", () => {
+    const standing = {
+      state: "trusted" as const,
+      why: "it brings nothing",
+      decided: false,
+      approved: new Set<string>()
+    }
+    assert.strictEqual(statusText({ root: "/work", standing, brings: [] }), "trusted: /work: it brings nothing\n")
+  })
+
   it("TR-11: of a changed text the lines between what stayed are shown", () => {
     const before = thing("A", "one\ntwo\nthree\nfour")
     assert.deepStrictEqual(changed({ changed: [{ before, now: thing("A", "one\n2\n3\nthree\nfour") }] }), [

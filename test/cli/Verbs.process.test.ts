@@ -222,6 +222,7 @@ describe("verbs", () => {
         const here = yield* place
         const garbage = join(here.root, "garbage")
         writeFileSync(garbage, "no database".repeat(500))
+        yield* here.run(["prompt", "Hi"])
         for (const [env, code, about, says] of [
           [{ DAYBOOK_DB: garbage }, 6, "database", /damaged or not an SQLite database/],
           [{ DAYBOOK_DB: here.cwd }, 6, "database", /it is a folder and cannot be used as a file/],

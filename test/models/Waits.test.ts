@@ -217,6 +217,24 @@ describe("whether another attempt may succeed", () => {
     })
   )
 
+  it("MD-685: a host whose name is unknown is told in words, and asked about", () => {
+    const looked = Object.assign(new Error("getaddrinfo ENOTFOUND api.example.test"), { code: "ENOTFOUND" })
+    const cause = new TypeError("fetch failed", { cause: looked })
+    const { message } = classifyError(
+      new AiError.HttpRequestError({
+        module: "T",
+        method: "m",
+        reason: "Transport",
+        request: request("https://api.example.test/v1"),
+        cause
+      })
+    )
+    assert.strictEqual(
+      message,
+      "api.example.test: no host of this name is known (ENOTFOUND); check the address and the network"
+    )
+  })
+
   it.scoped("MD-789: a server without TLS at an https address is named, and not tried again", () =>
     Effect.gen(function* () {
       const { url } = yield* serve()

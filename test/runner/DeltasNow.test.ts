@@ -1,6 +1,6 @@
 /** Deltas that come while the runner waits for its model, and what they must wait for. */
 import { assert, describe, it } from "@effect/vitest"
-import type * as Response from "@effect/ai/Response"
+import type * as AiResponse from "@effect/ai/Response"
 import { textDeltaPart, textStartPart } from "@effect/ai/Response"
 import { Chunk, Deferred, Duration, Effect, Fiber, Queue, Redacted, Stream } from "effect"
 import { Models } from "@daybook/models"
@@ -10,14 +10,14 @@ import * as Limits from "../../packages/core/src/support/Limits.ts"
 import * as EventLoop from "../../packages/log/src/support/EventLoop.ts"
 import * as OfflineModel from "../../packages/models/src/OfflineModel.ts"
 
-type Parts = ReadonlyArray<Response.StreamPart<never>>
+type Parts = ReadonlyArray<AiResponse.StreamPart<never>>
 
 const begin: StreamPart = textStartPart({ id: "a" })
 const delta = (text: string): StreamPart => textDeltaPart({ id: "a", delta: text })
 
 /** An answer whose parts the test brings, and which of them were taken at once and in a fiber. */
 const scene = Effect.gen(function* () {
-  const chunks = yield* Queue.unbounded<Chunk.Chunk<Response.StreamPart<never>>>()
+  const chunks = yield* Queue.unbounded<Chunk.Chunk<AiResponse.StreamPart<never>>>()
   const opened = yield* Deferred.make<ProviderModel.TakeNow | undefined>()
   const provider = yield* ProviderModel.make({
     streamText: () => Stream.never,

@@ -24,7 +24,7 @@ const effectOf = Effect.fnUntraced(function* (verbs: Verbs, all: ReadonlyArray<s
   // Processes that this one starts use the same database.
   if (database !== undefined) process.env["DAYBOOK_DB"] = database
   const within = (more: ReadonlyArray<string>) => runWords(verbs, more)
-  return yield* (TopLevel.isTopLevel(words) ? runOptions(words, within) : within(words)).pipe(
+  return yield* (TopLevel.isTopLevel(words) ? runOptions(words, Object.keys(verbs), within) : within(words)).pipe(
     Effect.provideService(Words, within),
     Effect.provideService(Remote.Remote, server)
   )
@@ -33,14 +33,29 @@ const effectOf = Effect.fnUntraced(function* (verbs: Verbs, all: ReadonlyArray<s
 /** Runs words without a command: one prompt, or the screen. */
 const runOptions = (
   words: ReadonlyArray<string>,
+  verbs: ReadonlyArray<string>,
   within: (words: ReadonlyArray<string>) => Effect.Effect<void, unknown, Output.Output>
 ) =>
   Effect.gen(function* () {
-    const given = yield* TopLevel.parse(words)
+    const given = yield* TopLevel.parse(words, verbs)
     if (given.prompt !== undefined) return yield* within(TopLevel.verbOf(given))
     const { open } = yield* Effect.promise(() => import("./screen/Open.ts"))
     return yield* open(given)
   })
+
+/** What verbs are called elsewhere. */
+const synonyms: Readonly<Record<string, string>> = {
+  ask: "prompt",
+  chat: "prompt",
+  delete: "remove",
+  exec: "prompt",
+  list: "sessions",
+  log: "events",
+  login: "setup",
+  ls: "sessions",
+  rm: "remove",
+  run: "prompt"
+}
 
 const runWords = Effect.fnUntraced(function* (verbs: Verbs, words: ReadonlyArray<string>) {
   const [first = "", second = ""] = words
@@ -54,7 +69,7 @@ const runWords = Effect.fnUntraced(function* (verbs: Verbs, words: ReadonlyArray
   const load = Object.hasOwn(verbs, name) ? verbs[name] : undefined
   if (load === undefined) {
     const typed = oneLine(name, 40)
-    const near = didYouMean(name, Object.keys(verbs))
+    const near = didYouMean(Object.hasOwn(synonyms, name) ? (synonyms[name] ?? name) : name, Object.keys(verbs))
     // Words in quotes are a prompt: other agents take one without an option.
     const advice = /\s/.test(name.trim())
       ? `; a prompt follows -p: daybook -p "${typed}"`

@@ -10,6 +10,7 @@ import { ForeignCursor } from "@daybook/api/wire/Cursor"
 import { isSessionID, type SessionID } from "@daybook/log/domain/Identifiers"
 import { InvalidInput, invalidAt, validate } from "@daybook/log/domain/InvalidInput"
 import { SessionNotFound } from "@daybook/log/log/EventLog"
+import { unansweredWords } from "@daybook/log/support/SystemError"
 
 /** The server cannot be reached, or the connection broke before it answered. */
 export class ServerUnreachable extends Schema.TaggedError<ServerUnreachable>("@daybook/client/ServerUnreachable")(
@@ -55,10 +56,8 @@ const isFailure = (error: unknown): error is Failure =>
   ParseResult.isParseError(error) ||
   Predicate.isTagged(error, "HttpApiDecodeError")
 
-const causeOf = ({ cause, message }: HttpClientError.RequestError): string => {
-  const inner = cause instanceof Error ? (cause.cause ?? cause) : undefined
-  return inner instanceof Error && inner.message !== "" ? inner.message : message
-}
+const causeOf = ({ cause, message }: HttpClientError.RequestError): string =>
+  cause instanceof Error ? unansweredWords(cause) || message : message
 
 const foreignBody = "the body has another form"
 

@@ -20,6 +20,7 @@ import { Inbox } from "@daybook/log/store/Inbox"
 import { hasWorkspace, NodeStore } from "@daybook/log/store/NodeStore"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
+import { loggedOnce } from "@daybook/log/support/LoggedOnce"
 import * as Metrics from "@daybook/log/support/Metrics"
 import * as Entity from "@effect/cluster/Entity"
 import * as EntityId from "@effect/cluster/EntityId"
@@ -201,20 +202,24 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings, leaseMs: nu
       discard: true
     })
   })
-  const logged = Effect.catchAllCause((cause) => Effect.logWarning("looking for work of other nodes failed", cause))
+  const swept = loggedOnce("sessions whose prompts wait could not be found")
+  const found = loggedOnce("what dead nodes left could not be found")
+  const cleared = loggedOnce("what dead nodes left could not be settled")
   const settleLeft = Effect.gen(function* () {
     const active = new Set(yield* local.active)
     const left = ofHere(yield* store.interrupted).filter((id) => !active.has(id) && !looked.has(id))
     for (const id of left) looked.add(id)
     const over = Effect.sync(() => left.forEach((id) => looked.delete(id)))
     // The next look does not wait for these.
-    if (left.length > 0) yield* fork(Effect.ensuring(logged(settleDead(left)), over))
+    if (left.length > 0) yield* fork(Effect.ensuring(cleared(Effect.sandbox(settleDead(left)), undefined), over))
   })
   // Shards that the node takes may be those of a dead one. The look waits until all are taken: sessions that were handed over go first.
   const shardsTaken = Stream.debounce(Stream.fromQueue(taken), "250 millis")
   yield* Stream.merge(Stream.tick(sweepEvery), shardsTaken).pipe(
     Stream.buffer({ capacity: 1, strategy: "sliding" }),
-    Stream.runForEach(() => Effect.zipRight(logged(sweep), logged(settleLeft))),
+    Stream.runForEach(() =>
+      Effect.zipRight(swept(Effect.sandbox(sweep), undefined), found(Effect.sandbox(settleLeft), undefined))
+    ),
     fork
   )
 

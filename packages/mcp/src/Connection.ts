@@ -7,6 +7,7 @@ import type { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import type { Progress, ResultSchema } from "@modelcontextprotocol/sdk/types.js"
 import { Deferred, Effect, Predicate, Queue } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Values"
+import { unansweredWords } from "@daybook/log/support/SystemError"
 import { inSentence, isStdio, type McpServer, type Redactor, ServerFault } from "./McpServer.ts"
 import { type Listing, listingLimits, readListing } from "./ToolListing.ts"
 import type { ServerTransport } from "./Transports.ts"
@@ -62,7 +63,7 @@ const faultOf = (peer: Peer, cause: unknown): ServerFault =>
 /** Why no connection could be made. */
 const unreachable = (peer: Peer, cause: unknown): ServerFault => {
   const { server, way } = peer
-  if (!isStdio(server)) return fault(peer, `it cannot be reached: ${describe(cause)}`)
+  if (!isStdio(server)) return fault(peer, `it cannot be reached: ${unansweredWords(cause)}`)
   switch (codeOf(cause)) {
     case "ENOENT":
       return fault(

@@ -8,6 +8,7 @@ import { boundedBody } from "@daybook/core/http/BoundedBody"
 import { HttpRefused, sameOrigin } from "@daybook/core/http/SameOrigin"
 import type { ModelInfo } from "@daybook/core/model/ModelResolver"
 import { present } from "@daybook/log/support/Optional"
+import { unansweredWords } from "@daybook/log/support/SystemError"
 import { fits, type Profile, profileOf } from "./Profiles.ts"
 import { isServer, type Options, type Provider } from "./Providers.ts"
 import { knownAs } from "./Servers.ts"
@@ -65,9 +66,6 @@ export const modelsAddress = ({ baseUrl, profile }: Target): string =>
 
 const rootOf = (address: string): string => address.replace(/(?:\/v1)?\/*$/, "")
 
-const reasonOf = (cause: unknown): string =>
-  cause instanceof Error && cause.cause instanceof Error ? cause.cause.message : String(cause)
-
 const json = (target: Target, address: string, body?: unknown): Effect.Effect<unknown, string> =>
   Effect.gen(function* () {
     const { host, pathname } = new URL(address)
@@ -76,7 +74,7 @@ const json = (target: Target, address: string, body?: unknown): Effect.Effect<un
     const fetch = target.fetch ?? (yield* Effect.promise(() => import("./wire/Fetch.ts"))).sharedFetch()
     const response = yield* Effect.tryPromise({
       try: (signal) => sameOrigin(fetch)(address, { ...init, signal }),
-      catch: (cause) => `${host} cannot be reached: ${reasonOf(cause)}`
+      catch: (cause) => `${host} cannot be reached: ${unansweredWords(cause)}`
     })
     if (!response.ok) {
       yield* Effect.promise(async () => response.body?.cancel())

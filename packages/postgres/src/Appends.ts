@@ -20,7 +20,7 @@ import { numbered } from "@daybook/log/storage/Dialect"
 import { Array as Arr, Cause, Clock, Effect, Exit, Option } from "effect"
 import { type Answer, connectionOf, type Line, patience, pauses, type Sent } from "./Connections.ts"
 import * as Events from "./Events.ts"
-import { type HeadRow, type Numbers } from "./Events.ts"
+import { type Batch, type HeadRow, type Mark, type Numbers } from "./Events.ts"
 import { writes } from "./Tables.ts"
 
 /** What runs beside the log's own statements, and the client whose statements it writes. */
@@ -34,9 +34,7 @@ export interface Target extends Projecting {
   readonly line: Line
   readonly idAt: (created: number, position: number) => EventID
   readonly types: Events.Types
-  /** This log among the writers, and the number of its next commit. */
-  readonly writer: string
-  readonly nextNumber: () => number
+  readonly marks: ReturnType<typeof makeMarks>
   /** The statement that tells the other nodes. */
   readonly notice: (position: number, sessions: ReadonlyArray<SessionID>) => Sent
   readonly memory: ReturnType<typeof makeMemory>
@@ -52,6 +50,26 @@ interface Transaction {
   state: State
   /** The sessions whose events are written, or were, before they were undone. */
   readonly sessions: Set<SessionID>
+}
+
+/** The numbers of this log's commits. */
+export const makeMarks = (writer: string) => {
+  /** The number of the writer's row; undefined if a commit left it open. */
+  let last: number | undefined = 0
+  let given = 0
+  /** Learns the row's number, which no earlier commit changes any more. */
+  const settle = async ({ line }: Pick<Target, "line">): Promise<number> => {
+    const [answer] = await line.begin([Events.settle(writer)])
+    return (last = Events.numberOf(answer))
+  }
+  return {
+    settle,
+    /** Marks the next commit. */
+    next: (): Mark => ({ writer, before: last ?? 0, number: (given += 2) }),
+    isOpen: () => last === undefined,
+    /** The row has this number now, or it is open. */
+    keep: (number: number | undefined): void => void (last = number)
+  }
 }
 
 /** Heads that are remembered: of the sessions that appended last. */
@@ -168,10 +186,10 @@ const hooksOf = (requests: Requests, answers: ReadonlyArray<Result>) =>
   })
 
 /** The statements that write placed events and their rows; each fails if it finds other rows than the events suppose. */
-const writesOf = ({ types }: Target, before: Numbers, { events, heads, moved, numbers, rows }: Placed) =>
+const writesOf = (before: Numbers, { events, heads, moved, numbers, rows }: Placed, insert: (batch: Batch) => Sent) =>
   Arr.isNonEmptyReadonlyArray(events)
     ? [
-        Events.insert(types, { before, numbers, heads: [...moved.values()], rows }),
+        insert({ before, numbers, heads: [...moved.values()], rows }),
         ...writes(LogAppends.changesOf(events), keysOf(heads))
       ]
     : []
@@ -192,7 +210,7 @@ const writeAll = async (target: Target, transaction: Transaction, requests: Requ
   const placed = place(target, transaction.state, requests)
   const { answers, events, heads, numbers, rows } = placed
   await target.types.learn(target.line, rows)
-  const written = writesOf(target, transaction.state.numbers, placed)
+  const written = writesOf(transaction.state.numbers, placed, (batch) => Events.insert(target.types, batch))
   if (written.length === 0) return answers
   const hooks = hooksOf(requests, answers)
   const answered = await target.line.send([...written, ...hooks.map(({ sent }) => sent)])
@@ -270,17 +288,24 @@ class Doubt {
 }
 
 /** The statements that commit, under a number of the writer, and tell the other nodes. */
-const closing = ({ notice, writer }: Target, number: number, { state, sessions }: Transaction): ReadonlyArray<Sent> => [
-  Events.mark(writer, number),
+const closing = ({ notice }: Target, mark: Mark, { state, sessions }: Transaction): ReadonlyArray<Sent> => [
+  Events.mark(mark),
   notice(state.numbers.position, [...sessions]),
   { text: "COMMIT" }
 ]
 
 /** Sends statements that commit. Throws `Doubt` if it is not known whether the commit took place. */
-const commitWith = async (number: number, results: ReadonlyArray<Result>, send: () => Promise<unknown>) => {
+const commitWith = async (
+  { marks }: Target,
+  { number }: Mark,
+  results: ReadonlyArray<Result>,
+  send: () => Promise<unknown>
+) => {
   try {
     await send()
+    marks.keep(number)
   } catch (thrown) {
+    marks.keep(undefined)
     throw thrown instanceof SqlError.SqlError && isAway(thrown) ? new Doubt(number, results, thrown) : thrown
   }
 }
@@ -300,8 +325,8 @@ const transact = async (
       await rollBack(target)
       return results
     }
-    const number = target.nextNumber()
-    await commitWith(number, results, () => target.line.send(closing(target, number, transaction)))
+    const mark = target.marks.next()
+    await commitWith(target, mark, results, () => target.line.send(closing(target, mark, transaction)))
     target.types.keep()
     target.memory.keep(transaction.state)
     return results
@@ -318,36 +343,37 @@ const transact = async (
  * Hooks and projectors need such a transaction.
  */
 const commitAhead = async (target: Target, requests: Requests): Promise<ReadonlyArray<Result> | undefined> => {
-  const { line, memory, nextNumber, projectors, types } = target
+  const { line, marks, memory, notice, projectors, types } = target
   if (projectors.length > 0 || requests.some(({ commit }) => commit !== undefined)) return
-  const supposed = line.isConnected() ? memory.suppose(sessionsOf(requests)) : undefined
+  const sessionIDs = sessionsOf(requests)
+  const supposed = line.isConnected() ? memory.suppose(sessionIDs) : undefined
   if (supposed === undefined) return
-  const { numbers } = supposed
   const placed = place(target, supposed, requests)
   const { answers, heads } = placed
   if (!answers.every(Exit.isSuccess) || !types.know(placed.rows)) return
   const state = { numbers: placed.numbers, heads }
-  const number = nextNumber()
+  const mark = marks.next()
+  const told = notice(state.numbers.position, sessionIDs)
   try {
     const statements = [
       { text: "BEGIN" },
-      Events.lockAt(numbers),
-      Events.lockHeads([...supposed.heads.values()]),
-      ...writesOf(target, numbers, placed),
-      ...closing(target, number, { state, sessions: new Set(sessionsOf(requests)) })
+      ...writesOf(supposed.numbers, placed, (batch) => Events.insertAt(types, supposed.heads, batch, mark, told)),
+      { text: "COMMIT" }
     ]
-    await commitWith(number, answers, () => line.begin(statements))
+    await commitWith(target, mark, answers, () => line.begin(statements))
     memory.keep(state)
     return answers
   } catch (thrown) {
     memory.forget()
     if (thrown instanceof Doubt) throw thrown
+    marks.keep(mark.before)
     return undefined
   }
 }
 
 /** Commits the requests in one transaction; after a refusal in a second one, by halves. Throws if the database fails. */
 const commitNow = async (target: Target, suspects: Suspects, requests: Requests): Promise<ReadonlyArray<Result>> => {
+  if (target.marks.isOpen()) await target.marks.settle(target)
   const isSuspected = requests.some(({ sessionID }) => suspects.has(sessionID))
   if (isSuspected && requests.length > 1) {
     return await transact(target, requests, (transaction) => writeSplit(target, transaction, requests, suspects))
@@ -369,13 +395,10 @@ const doubtPatience = forAtMost("30 seconds")(pauses)
 /** The server's clock is not the test's. */
 const live = Clock.make()
 
-/** Finds out whether a commit took place. */
+/** Finds out whether a commit took place. If not, it never will. */
 const resolve = (target: Target, { number, results }: Doubt) =>
   Effect.tryPromise({
-    try: async () => {
-      const [answer] = await target.line.begin([Events.settled(target.writer)])
-      return Events.numberOf(answer) >= number
-    },
+    try: async () => (await target.marks.settle(target)) > number,
     catch: (thrown) => thrown
   }).pipe(
     Effect.retry({ schedule: doubtPatience, while: isPassing }),

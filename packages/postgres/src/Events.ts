@@ -14,13 +14,6 @@ const stale = "40001"
 /** Locks the log's head: every other append waits until this transaction ends. */
 export const lock: Sent = { text: "SELECT position, session FROM log_head WHERE one = $1 FOR UPDATE", values: [1] }
 
-/** Locks the log's head as `lock` does, and fails if it has other numbers. */
-export const lockAt = ({ position, session }: Numbers): Sent => ({
-  text: `SELECT CASE WHEN position <> $1 OR session <> $2 THEN refuse('${stale}', 'log_head', 'other numbers') END
-    FROM log_head WHERE one = 1 FOR UPDATE`,
-  values: [position, session]
-})
-
 const decodeNumbers = Schema.decodeUnknownSync(Numbers)
 
 /** The numbers of the locked head. */
@@ -35,15 +28,6 @@ const HeadRow = Schema.Struct({
   owner_epoch: Schema.Int
 })
 export type HeadRow = typeof HeadRow.Type
-
-const headTypes = {
-  session: "bigint",
-  session_id: "text",
-  seq: "bigint",
-  incarnation: "bigint",
-  owner_id: "text",
-  owner_epoch: "bigint"
-} satisfies { readonly [Column in keyof HeadRow]: string }
 
 const headColumns = Struct.keys(HeadRow.fields)
 
@@ -60,20 +44,6 @@ export const selectHeads = (sessionIDs: ReadonlyArray<string>): Sent => ({
 /** The heads of the answer by the ids of their sessions. The statement names the columns, so their types are known. */
 export const headsOf = (answer: Answer | undefined): ReadonlyMap<string, HeadRow> =>
   new Map(((answer?.rows ?? []) as ReadonlyArray<HeadRow>).map((row) => [row.session_id, row]))
-
-/** Locks heads as `selectHeads` does, and fails if they are not these. Arrays are equal where both have null. */
-export const lockHeads = (heads: ReadonlyArray<HeadRow>): Sent => {
-  const sorted = heads.toSorted((one, other) =>
-    Buffer.compare(Buffer.from(one.session_id), Buffer.from(other.session_id))
-  )
-  const isSame = headColumns.map((column, index) => `array_agg(${column}) = $${index + 1}::${headTypes[column]}[]`)
-  return {
-    text: `WITH found AS (SELECT ${headColumns.join(", ")} FROM event_sequence
-        WHERE session_id = ANY($${headColumns.indexOf("session_id") + 1}::text[]) ORDER BY session_id FOR UPDATE)
-      SELECT refuse('${stale}', 'event_sequence', 'other heads') FROM found HAVING (${isSame.join(" AND ")}) IS NOT TRUE`,
-    values: headColumns.map((column) => sorted.map((head) => head[column]))
-  }
-}
 
 export interface Types {
   /** Whether all these events' types have committed numbers. */
@@ -155,56 +125,123 @@ export interface Batch {
 }
 
 const insertText = `WITH numbers AS (UPDATE log_head SET position = $1, session = $2
-      WHERE one = 1 AND position = $15 AND session = $16 RETURNING position),
-    heads AS (INSERT INTO event_sequence (session, session_id, seq, incarnation)
-      SELECT * FROM unnest($3::bigint[], $4::text[], $5::bigint[], $6::bigint[]) WHERE EXISTS (SELECT FROM numbers)
-      ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, incarnation = excluded.incarnation),
+      WHERE one = 1 AND position = $3 AND session = $4 RETURNING 1),
     events AS (INSERT INTO event (position, session, seq, type, created, checksum, id, data)
-      SELECT * FROM unnest($7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[],
-        $13::text[], $14::json[]) WHERE EXISTS (SELECT FROM numbers))
+      SELECT * FROM unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[],
+        $11::text[], $12::json[]) WHERE EXISTS (SELECT FROM numbers)),
+    heads AS `
+
+const insertValues = (types: Types, { before, numbers, rows }: Batch): ReadonlyArray<unknown> => [
+  numbers.position,
+  numbers.session,
+  before.position,
+  before.session,
+  rows.map(({ position }) => position),
+  rows.map(({ session }) => session),
+  rows.map(({ seq }) => seq),
+  rows.map(({ type }) => types.of(type)),
+  rows.map(({ created }) => created),
+  rows.map(({ checksum }) => checksum),
+  rows.map(({ id }) => id),
+  rows.map(({ data }) => data)
+]
+
+const upsertText = `${insertText} (INSERT INTO event_sequence (session, session_id, seq, incarnation)
+      SELECT * FROM unnest($13::bigint[], $14::text[], $15::bigint[], $16::bigint[]) WHERE EXISTS (SELECT FROM numbers)
+      ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, incarnation = excluded.incarnation)
   SELECT refuse('${stale}', 'log_head', 'other numbers') WHERE NOT EXISTS (SELECT FROM numbers)`
 
-/** Inserts events, and moves the heads of their sessions and of the log; fails if the log's head is not `before`. */
-export const insert = (types: Types, { before, heads, numbers, rows }: Batch): Sent => ({
-  text: insertText,
+/** Inserts events, and moves the locked heads of their sessions and of the log; fails if the log's head is not `before`. */
+export const insert = (types: Types, batch: Batch): Sent => ({
+  text: upsertText,
   values: [
-    numbers.position,
-    numbers.session,
-    heads.map(({ session }) => session),
-    heads.map(({ session_id }) => session_id),
-    heads.map(({ seq }) => seq),
-    heads.map(({ incarnation }) => incarnation),
-    rows.map(({ position }) => position),
-    rows.map(({ session }) => session),
-    rows.map(({ seq }) => seq),
-    rows.map(({ type }) => types.of(type)),
-    rows.map(({ created }) => created),
-    rows.map(({ checksum }) => checksum),
-    rows.map(({ id }) => id),
-    rows.map(({ data }) => data),
-    before.position,
-    before.session
+    ...insertValues(types, batch),
+    batch.heads.map(({ session }) => session),
+    batch.heads.map(({ session_id }) => session_id),
+    batch.heads.map(({ seq }) => seq),
+    batch.heads.map(({ incarnation }) => incarnation)
   ]
 })
 
+/**
+ * A commit's number among those of its writer, which are even, and the one that its writer had before. A commit that finds
+ * another one fails.
+ */
+export interface Mark {
+  readonly writer: string
+  readonly before: number
+  readonly number: number
+}
+
+const markText = (writer: string, number: string, before: string): string => `INSERT INTO log_writer (writer, number)
+      VALUES (${writer}, ${number}::bigint) ON CONFLICT (writer) DO UPDATE SET number = excluded.number, time_updated = now()
+      WHERE log_writer.number = ${before}::bigint RETURNING 1`
+
+const moveText = `${insertText} (UPDATE event_sequence h SET seq = v.seq, incarnation = v.incarnation
+      FROM unnest($13::text[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::text[], $19::bigint[])
+        AS v (session_id, seq, incarnation, old_seq, old_incarnation, owner_id, owner_epoch)
+      WHERE EXISTS (SELECT FROM numbers) AND h.session_id = v.session_id AND h.seq = v.old_seq
+        AND h.incarnation IS NOT DISTINCT FROM v.old_incarnation AND h.owner_id IS NOT DISTINCT FROM v.owner_id
+        AND h.owner_epoch = v.owner_epoch RETURNING 1),
+    marked AS (${markText("$20", "$21", "$22")})
+  SELECT CASE WHEN (SELECT count(*) FROM heads) = $23::bigint AND EXISTS (SELECT FROM marked)
+    THEN pg_notify($24, $25)::text ELSE refuse('${stale}', 'event_sequence', 'other heads')::text END`
+
+/**
+ * Inserts as `insert` does, at heads that nothing has locked, marks the commit and sends its notice; fails if a head is not as
+ * in `old`. It locks the log's head first, then those of sessions in the order in which every transaction locks several.
+ */
+export const insertAt = (
+  types: Types,
+  old: ReadonlyMap<string, HeadRow>,
+  batch: Batch,
+  mark: Mark,
+  notice: Sent
+): Sent => {
+  const moved = batch.heads
+    .flatMap((head) => {
+      const before = old.get(head.session_id)
+      return before === undefined ? [] : [{ before, head, bytes: Buffer.from(head.session_id) }]
+    })
+    .toSorted((one, other) => Buffer.compare(one.bytes, other.bytes))
+  return {
+    text: moveText,
+    values: [
+      ...insertValues(types, batch),
+      moved.map(({ head }) => head.session_id),
+      moved.map(({ head }) => head.seq),
+      moved.map(({ head }) => head.incarnation),
+      moved.map(({ before }) => before.seq),
+      moved.map(({ before }) => before.incarnation),
+      moved.map(({ before }) => before.owner_id),
+      moved.map(({ before }) => before.owner_epoch),
+      mark.writer,
+      mark.number,
+      mark.before,
+      batch.heads.length,
+      ...(notice.values ?? [])
+    ]
+  }
+}
+
 /** Records the number of a writer's commit, in its transaction. */
-export const mark = (writer: string, number: number): Sent => ({
-  text: `INSERT INTO log_writer (writer, number) VALUES ($1, $2)
-    ON CONFLICT (writer) DO UPDATE SET number = excluded.number, time_updated = now()`,
-  values: [writer, number]
+export const mark = ({ before, number, writer }: Mark): Sent => ({
+  text: `WITH marked AS (${markText("$1", "$2", "$3")})
+    SELECT refuse('${stale}', 'log_writer', 'another number') WHERE NOT EXISTS (SELECT FROM marked)`,
+  values: [writer, number, before]
 })
 
 /**
- * The number of a writer's last commit. The statement waits for a transaction of the writer that has not ended, even for
- * its first one.
+ * Makes the number of a writer's last commit odd, and returns it. The statement waits for a transaction of the writer that has
+ * recorded its number and not ended; one that records its number later fails.
  */
-export const settled = (writer: string): Sent => ({
-  text: `INSERT INTO log_writer (writer, number) VALUES ($1, -1)
-    ON CONFLICT (writer) DO UPDATE SET writer = excluded.writer RETURNING number`,
+export const settle = (writer: string): Sent => ({
+  text: `INSERT INTO log_writer (writer, number) VALUES ($1, 1)
+    ON CONFLICT (writer) DO UPDATE SET number = log_writer.number | 1 RETURNING number`,
   values: [writer]
 })
 
 const decodeNumber = Schema.decodeUnknownSync(Schema.Struct({ number: Schema.Int }))
 
-/** The number in the answer of `settled`. */
+/** The number in the answer of `settle`. */
 export const numberOf = (answer: Answer | undefined): number => decodeNumber(answer?.rows[0]).number

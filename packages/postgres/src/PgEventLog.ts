@@ -109,8 +109,7 @@ const make = Effect.fnUntraced(function* ({ projectors = [] }: SqlEventLog.Optio
   const identity = yield* EventRow.selectIdentity(sql)
   const idAt = EventRow.makeEventIds(identity)
   const writer = randomUUID()
-  let commits = 0
-  yield* Effect.mapError(run(sql, Events.mark(writer, commits)), EventRow.unavailable("be written"))
+  yield* Effect.mapError(run(sql, Events.mark({ writer, before: 0, number: 0 })), EventRow.unavailable("be written"))
   yield* Effect.addFinalizer(() => Effect.ignore(sql`DELETE FROM log_writer WHERE writer = ${writer}`))
   // Of nodes that were killed. A log that is idle for longer writes its row again.
   yield* Effect.ignore(sql`DELETE FROM log_writer WHERE time_updated < now() - interval '30 days'`)
@@ -127,8 +126,7 @@ const make = Effect.fnUntraced(function* ({ projectors = [] }: SqlEventLog.Optio
     types: Events.makeTypes(),
     projectors,
     sql,
-    writer,
-    nextNumber: () => (commits += 1),
+    marks: Appends.makeMarks(writer),
     notice,
     memory: Appends.makeMemory()
   })

@@ -12,10 +12,12 @@ import * as Moves from "@daybook/log/coordination/Moves"
 import { anotherBuild, DatabaseError, ReadSql } from "@daybook/log/storage/Database"
 import { IndexFile, temporaryIndex } from "@daybook/log/storage/SearchFile"
 import { immediately, Patience, reasonOf } from "@daybook/log/storage/Transaction"
+import { unansweredWords } from "@daybook/log/support/SystemError"
 import type { LogUnavailable } from "@daybook/log/log/EventLog"
 import type { Options } from "@daybook/log/log/SqlEventLog"
 import { type Elsewhere, layerStore, type Services } from "@daybook/log/Store"
-import { Context, Duration, Effect, Layer, Predicate, Redacted } from "effect"
+import { Context, Duration, Effect, Layer, Redacted } from "effect"
+import * as Address from "./Address.ts"
 import * as Connections from "./Connections.ts"
 import * as PgEventLog from "./PgEventLog.ts"
 import * as Wakes from "./Wakes.ts"
@@ -26,7 +28,7 @@ import { default as refusals } from "./migrations/0004_refuse.ts"
 
 /** Which database to use. */
 export interface Settings {
-  /** `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with the parameters that `pg` knows. */
+  /** `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, or `postgres://USER@/DATABASE?host=FOLDER`, with the parameters that `pg` knows. */
   readonly url: string | Redacted.Redacted
   /** The schema of Daybook's tables. Default: `daybook`. */
   readonly schema?: string
@@ -54,12 +56,8 @@ const validSchema = /^[a-z_][a-z0-9_]{0,47}$/
 
 /** The address without its password, for messages. */
 const nameOf = (url: Redacted.Redacted): string => {
-  try {
-    const { host, pathname } = new URL(Redacted.value(url))
-    return `postgres://${host}${pathname}`
-  } catch {
-    return "postgres"
-  }
+  const address = Address.parse(Redacted.value(url))
+  return address === undefined ? "postgres" : Address.nameOf(address)
 }
 
 const refuse = (url: Redacted.Redacted, reason: DatabaseError["reason"], details: string) =>
@@ -71,7 +69,8 @@ const secretOf = ({ url }: Settings): Redacted.Redacted => (Redacted.isRedacted(
 const settingsOf = (settings: Settings) => {
   const { connections = 10, schema = "daybook" } = settings
   const secret = secretOf(settings)
-  if (!/^postgres(ql)?:\/\//.test(Redacted.value(secret)) || !URL.canParse(Redacted.value(secret))) {
+  const address = Address.parse(Redacted.value(secret))
+  if (address === undefined) {
     return refuse(secret, "cannot-open", "this is not an address; write postgres://USER@HOST:PORT/DATABASE")
   }
   if (!validSchema.test(schema)) {
@@ -79,16 +78,11 @@ const settingsOf = (settings: Settings) => {
     return refuse(secret, "cannot-open", details)
   }
   return Effect.succeed<Connections.Settings>({
-    url: secret,
+    url: Redacted.make(address.toString()),
     schema,
     connections: Math.max(2, Math.trunc(connections))
   })
 }
-
-const saying = (cause: unknown): string =>
-  Predicate.hasProperty(cause, "message") && typeof cause.message === "string" && cause.message !== ""
-    ? cause.message
-    : String(cause)
 
 /** Replaces messages that name a step of the protocol or an option of the runtime. */
 const inWords = (said: string): string => {
@@ -106,7 +100,7 @@ const toDatabaseError =
     if (error instanceof DatabaseError) return error
     const cause = error instanceof SqlError.SqlError ? error : error.cause
     const reason = reasonOf(cause)
-    const said = inWords(saying(cause instanceof SqlError.SqlError ? cause.cause : cause))
+    const said = inWords(unansweredWords(cause instanceof SqlError.SqlError ? cause.cause : cause))
     return refuse(url, reason === "unknown" ? "cannot-open" : reason, `the database could not be opened: ${said}`)
   }
 

@@ -124,7 +124,8 @@ const updateText = (table: TableName, { add, set }: Omit<Group, "updates">): str
   const assign = [...set.map((name, i) => `${name} = ${column(i)}`), ...sums(add, (i) => column(set.length + i))]
   const where = [
     ...key.map((name, i) => `t.${name} = ${column(set.length + add.length + i)}`),
-    ...set.filter((name) => once.includes(name)).map((name) => `t.${name} IS NULL`)
+    // Not IS NULL: an index of the rows with a null has an entry for each row of the session that ever had one.
+    ...set.filter((name) => once.includes(name)).map((name) => `num_nulls(t.${name}) = 1`)
   ]
   const names = columns.map((_, index) => `c${index + 1}`).join(", ")
   const [count, reason] = [`$${columns.length + 1}::bigint`, `$${columns.length + 2}::text`]

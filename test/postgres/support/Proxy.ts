@@ -4,15 +4,17 @@ import { Effect, Queue } from "effect"
 
 /**
  * What is lost, with its connection: the answer to the next commit, the next commit, or whatever a client sends next. What a
- * client sends does not reach the server then.
+ * client sends does not reach the server then; a late commit reaches it before the next transaction begins.
  */
-export type Loss = "answer" | "commit" | "statement"
+export type Loss = "answer" | "commit" | "late" | "statement"
 
 export interface Proxy {
   /** The address of the server through the proxy. */
   readonly url: string
   /** Loses the next one, or the one after so many. */
   readonly lose: (loss: Loss, after?: number) => void
+  /** Loses the answer to the next client that asks what became of its commit. */
+  readonly loseOutcome: () => void
   /** How often a client sent something in each transaction that it committed. */
   readonly trips: ReadonlyArray<number>
   /**
@@ -59,6 +61,8 @@ export const make = (url: string) =>
         const open = new Set<Socket>()
         const trips: Array<number> = []
         let between: (() => Promise<unknown>) | undefined
+        let late: (() => Promise<unknown>) | undefined
+        let isOutcomeLost = false
         let [loss, left, isCut, isHeld]: [Loss | undefined, number, boolean, boolean] = [undefined, 0, false, false]
 
         const server = createServer((client) => {
@@ -71,7 +75,9 @@ export const make = (url: string) =>
             client.destroy()
             upstream.destroy()
           }
-          let [isMute, sent] = [false, 0]
+          let sent = 0
+          /** The answer that is lost, and with it the connection. */
+          let unheard: string | undefined
           let answers: Buffer | undefined
           for (const socket of [client, upstream]) {
             open.add(socket)
@@ -90,7 +96,23 @@ export const make = (url: string) =>
             const lost = isLost ? loss : undefined
             if (lost !== undefined) loss = undefined
             if (lost === "commit" || lost === "statement") return end()
-            if (lost === "answer") isMute = true
+            if (lost === "answer") unheard = "COMMIT\0"
+            if (isOutcomeLost && chunk.includes("RETURNING number")) {
+              isOutcomeLost = false
+              unheard = "INSERT 0 1\0"
+            }
+            if (lost === "late") {
+              late = () => new Promise((resolve) => upstream.once("close", resolve).end(chunk))
+              upstream.removeAllListeners("data").resume()
+              client.removeAllListeners("close").destroy()
+              return
+            }
+            if (late !== undefined && chunk.includes("BEGIN\0")) {
+              const arrives = late
+              late = undefined
+              void arrives().then(() => upstream.write(chunk))
+              return
+            }
             upstream.write(chunk)
           })
           upstream.on("data", (chunk) => {
@@ -104,9 +126,8 @@ export const make = (url: string) =>
               void before?.().then(() => client.end(Buffer.concat([all, terminated])))
               return
             }
-            if (!isMute) return client.write(chunk)
-            // The server has answered the commit.
-            if (chunk.includes("COMMIT\0")) end()
+            if (unheard === undefined) return client.write(chunk)
+            if (chunk.includes(unheard)) end()
           })
           if (isHeld) for (const socket of [client, upstream]) socket.pause()
         })
@@ -119,6 +140,9 @@ export const make = (url: string) =>
             between = before
           },
           refused,
+          loseOutcome: () => {
+            isOutcomeLost = true
+          },
           lose: (next, after = 0) => {
             loss = next
             left = after

@@ -99,11 +99,24 @@ export const integer = (name: string, valueName: string, about: string, least: n
       : Effect.fail(most === Infinity ? `a whole number, at least ${least}` : `a whole number from ${least} to ${most}`)
   })
 
-export const choice = <const Choice extends string>(name: string, choices: ReadonlyArray<Choice>, about: string) =>
+/** `others` are further spellings, which help does not list. */
+export const choice = <const Choice extends string>(
+  name: string,
+  choices: ReadonlyArray<Choice>,
+  about: string,
+  others: Readonly<Record<string, Choice>> = {}
+) =>
   value<Choice>(name, choices.join("|"), about, (given) => {
-    const found = choices.find((candidate) => candidate === given)
-    return found === undefined ? Effect.fail(choices.join(" or ")) : Effect.succeed(found)
+    const found =
+      choices.find((candidate) => candidate === given) ?? (Object.hasOwn(others, given) ? others[given] : undefined)
+    return found === undefined ? Effect.fail(anyOf(choices)) : Effect.succeed(found)
   })
+
+/** `a, b or c`. */
+const anyOf = (choices: ReadonlyArray<string>): string => {
+  const [last = "", ...others] = choices.toReversed()
+  return others.length === 0 ? last : `${others.toReversed().join(", ")} or ${last}`
+}
 
 export const noReasoning = toggle("no-reasoning", "hide the model's reasoning")
 

@@ -3,6 +3,7 @@ import { constants } from "node:fs"
 import { access, realpath, stat } from "node:fs/promises"
 import { basename, dirname, join, resolve } from "node:path"
 import { Effect } from "effect"
+import { codeOf } from "@daybook/log/support/SystemError"
 import { oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
 
@@ -19,7 +20,7 @@ const canonical = (path: string, what: string, advice = ofAny) =>
       await access(real, constants.R_OK | constants.X_OK)
       return real
     },
-    catch: (cause) => (cause instanceof Error && "code" in cause ? String(cause.code) : String(cause))
+    catch: (cause) => codeOf(cause, String(cause))
   }).pipe(
     Effect.mapError((code) => {
       const then = advice[code] ?? ""

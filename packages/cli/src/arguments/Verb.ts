@@ -83,8 +83,9 @@ const read = Effect.fnUntraced(function* (path: string, { options, words }: Line
   for (const [name, field] of Object.entries(fields)) {
     if (isFlag(field)) continue
     const found = field.take(rest)
-    const lacks = `${path}: ${field.placeholder} is missing; daybook help ${path} tells more`
-    const missing = field.missing?.(path, `daybook ${path} ${required.join(" ")}`) ?? new UsageError({ message: lacks })
+    const whole = `daybook ${path} ${required.join(" ")}`
+    const lacks = `${path}: ${field.placeholder} is missing: ${whole}`
+    const missing = field.missing?.(path, whole) ?? new UsageError({ message: lacks })
     values[name] = found === undefined ? yield* missing : found.taken
     rest = rest.slice(field.most)
   }

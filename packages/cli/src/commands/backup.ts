@@ -76,8 +76,10 @@ const putBack = Effect.fn("Command.restore")(
 )
 
 /** The address for a program of PostgreSQL, with `USER` in place of the user: no output names a user. */
-const addressOf = ({ name }: DatabasePath.ServerPlace): string =>
-  name.replace(/^postgres:\/\//, "postgres://USER@").replace(/\?.*/, "")
+const addressOf = ({ name }: DatabasePath.ServerPlace): string => {
+  const address = name.replace(/^postgres:\/\//, "postgres://USER@").replace(/[?&]schema=[^&]*$/, "")
+  return address.includes("?") ? `'${address}'` : address
+}
 
 /** What copies a database of PostgreSQL. Settings, keys, outputs and snapshots are in folders of the machine. */
 const dumped = (file: string) => (place: DatabasePath.ServerPlace) => {

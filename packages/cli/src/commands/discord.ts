@@ -10,6 +10,7 @@ import { showIssues } from "@daybook/core/definition/Yaml"
 import { SessionExecution } from "@daybook/core/session/SessionExecution"
 import { bookLayer, check, Discord, discordLayer, readSettings, serve, type Settings } from "@daybook/discord"
 import { secretsOf } from "@daybook/log/support/Redaction"
+import { codeOf } from "@daybook/log/support/SystemError"
 import type { Asks } from "@daybook/server"
 import * as HttpServing from "@daybook/server/http/HttpServing"
 import * as AccessToken from "@daybook/server/http/AccessToken"
@@ -51,7 +52,10 @@ const settingsOf = (path: string): Effect.Effect<Settings, UsageError> =>
     const name = oneLine(path, 400)
     const text = yield* Effect.tryPromise({
       try: () => readFile(path, "utf8"),
-      catch: () => usage(`${name}: it cannot be read; it names the channels of the bot (daybook discord --help)`)
+      catch: (cause) =>
+        usage(
+          `${name}: it cannot be read (${codeOf(cause)}); it names the channels of the bot (daybook discord --help)`
+        )
     })
     const read = readSettings(text)
     return Either.isRight(read) ? read.right : yield* usage(`${name}: ${showIssues(read.left)}`)

@@ -1,6 +1,7 @@
 /** `daybook doctor`: checks the database, the configuration and the models. Spec: CL-19, CL-93. */
-import { Effect, Either, Option, Schema, Stream } from "effect"
+import { ConfigError, Effect, Either, Option, Schema, Stream } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
+import { unansweredWords } from "@daybook/log/support/SystemError"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import { type FieldValues, verb } from "../arguments/Verb.ts"
@@ -99,6 +100,8 @@ const lookAtDatabase = Effect.fnUntraced(function* (
     yield* write({ about, verdict: "ok", says: `${name} does not exist yet; daybook prompt creates it` })
     return { ...seen, failed: Option.none() }
   }
+  // The check of the models reports a wrong variable of theirs.
+  if (ConfigError.isConfigError(error)) return { ...seen, failed: Option.none() }
   yield* write({ about, verdict: "error", says: failureOf(error).sentence ?? String(error) })
   return { ...seen, failed: Option.some(error) }
 })
@@ -115,8 +118,7 @@ const askHealth = Effect.fn("Command.doctor.health")(function* (url: string) {
       const answer = await fetch(new URL("/health", url), { signal: AbortSignal.timeout(healthTimeout) })
       return [answer.status, await answer.text()] as const
     },
-    catch: (cause) =>
-      unwell(cause instanceof Error && cause.cause instanceof Error ? cause.cause.message : String(cause))
+    catch: (cause) => unwell(unansweredWords(cause))
   })
   if (status !== 200) return yield* unwell(`HTTP ${status}: ${text}`)
   yield* output.write(`${oneLine(text, 400)}\n`)

@@ -168,7 +168,7 @@ const formats = ["entries", "pi", "thread", "jsonl", "markdown", "html", "fixtur
 
 const given = {
   session: Flags.optional("SESSION"),
-  format: Flags.choice("format", formats, "what to write"),
+  format: Flags.choice("format", formats, "what to write", { md: "markdown" }),
   out: Flags.text("out", "FILE", "write to this file; - or none is stdout"),
   redact: Flags.toggle("redact", "replace secrets, and say how many"),
   force: Flags.toggle("force", "replace the file if it exists"),
@@ -202,7 +202,12 @@ export const exportVerb = verb({
     Effect.gen(function* () {
       const format = named ?? formatOf(out ?? "")
       if (format === undefined) {
-        return yield* new UsageError({ message: `say what to write: --format ${formats.join("|")}` })
+        const { session: word = "" } = given
+        const isFile = formatOf(word) !== undefined
+        const message = isFile
+          ? `write to a file with --out ${word}`
+          : `say what to write: --format ${formats.join("|")}`
+        return yield* new UsageError({ message: oneLine(message, 400) })
       }
       const file = out === "-" ? undefined : out
       yield* run({ ...given, format, file })

@@ -97,10 +97,11 @@ const actionOf = (words: ReadonlyArray<string>): Effect.Effect<Action, UsageErro
   const [word, more] = words
   const action = actions.find((each) => each === word)
   if (action !== undefined && more === undefined) return Effect.succeed(action)
-  const got = word === undefined ? "nothing" : `"${oneLine(words.join(" "), 80)}"`
-  return new UsageError({
-    message: `daybook files: expected ${actions.join(", ")}, got ${got}${didYouMean(word ?? "", actions)}`
-  })
+  const message =
+    word === undefined
+      ? `say what to do: daybook files ${actions.join(", ")}`
+      : `daybook files: expected ${actions.join(", ")}, got "${oneLine(words.join(" "), 80)}"${didYouMean(word, actions)}`
+  return new UsageError({ message })
 }
 
 export const files = verb({

@@ -26,9 +26,22 @@ import { bytes, dateTime, indent, oneLine, visible } from "../render/Plain.ts"
 import { sessionHead, sessionTable } from "../render/SessionLine.ts"
 import { Output, writeJson } from "../terminal/Output.ts"
 
+/** Types of messages whose names are not words for people. */
+const kinds: Readonly<Record<string, string>> = {
+  "agent-switched": "agent",
+  "branch-summary": "branch summary",
+  compaction: "summary",
+  "model-switched": "model",
+  synthetic: "reminder"
+}
+
+/** What a message is, in a column. */
+export const kindOf = ({ type }: { readonly type: string }): string =>
+  (Object.hasOwn(kinds, type) ? (kinds[type] ?? type) : type).padEnd(14)
+
 /** Sequence number, time, kind, id and the first words. */
 export const messageLine = (message: Message): string =>
-  `${String(message.seq).padStart(6)}  ${dateTime(message.createdAt)}  ${message.type.padEnd(14)}  ${message.id}  ${oneLine(words(message), 72)}\n`
+  `${String(message.seq).padStart(6)}  ${dateTime(message.createdAt)}  ${kindOf(message)}  ${message.id}  ${oneLine(words(message), 72)}\n`
 
 const words = (message: Message): string => {
   if (message.type !== "assistant") return wordsOf(message)

@@ -6,6 +6,7 @@ import { appendFile, readFile } from "node:fs/promises"
 import { homedir } from "node:os"
 import { basename, join } from "node:path"
 import { Effect, Either, Redacted } from "effect"
+import { codeOf } from "@daybook/log/support/SystemError"
 import { Listing, type Models, OfflineModel, Servers } from "@daybook/models"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
@@ -204,7 +205,7 @@ const askCompletion = Effect.fnUntraced(function* () {
   if (!isYes(yield* Question.ask(`\nAdd completion of commands to ~/${file}? [y/N] `))) return
   yield* Effect.tryPromise({
     try: () => appendFile(path, `${text === "" || text.endsWith("\n") ? "" : "\n"}${line}\n`),
-    catch: (cause) => new FileProblem({ message: `${path} cannot be written: ${String(cause)}` })
+    catch: (cause) => new FileProblem({ message: `${path} cannot be written (${codeOf(cause, String(cause))})` })
   })
   yield* say("new shells have it\n")
 })

@@ -15,6 +15,7 @@ import { placeOf } from "../host/HistoryPlace.ts"
 import { withConfigured, withReader, withSessions, sessionWord } from "../host/Runtime.ts"
 import { oneLine, visible } from "../render/Plain.ts"
 import { Output, writeJson } from "../terminal/Output.ts"
+import { kindOf } from "./sessions.ts"
 
 const title = Flags.text("title", "TITLE", "the title of the fork (default: that of SESSION)")
 
@@ -120,7 +121,7 @@ const lineOf = ({ head, node }: TreeRow): string => {
   const leaf = node.leaf === true ? "  <- history continues here" : ""
   const text = node.text === "" ? "(no text)" : oneLine(node.text, 60)
   const seq = String(node.seq).padStart(6)
-  return `${head}${node.onPath ? "*" : "o"} ${seq}  ${node.type.padEnd(14)}  ${node.id}  ${label}${text}${leaf}\n`
+  return `${head}${node.onPath ? "*" : "o"} ${seq}  ${kindOf(node)}  ${node.id}  ${label}${text}${leaf}\n`
 }
 
 /** The rows of a tree; `nodes` are in the order of the log. */

@@ -59,7 +59,7 @@ export const undoNote = ({ place, redo }: AccountOf, account: Undone): string =>
             .map((name) => oneLine(name, 400))
             .join(", ")}`
         ]),
-    ...(files.length === 0 ? ["no file was snapshotted with a change: only the history goes back"] : []),
+    ...(files.length === 0 ? ["the snapshots hold no changed file: only the history changes"] : []),
     undone
       ? `${what}: ${many(changed, "file")} put back${left}${where}`
       : `dry run, nothing was changed: ${ahead}, ${many(changed, "file")} put back${left}${where}`

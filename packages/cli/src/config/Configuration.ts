@@ -8,6 +8,7 @@ import { homedir } from "node:os"
 import { join, resolve } from "node:path"
 import { Effect, Schema } from "effect"
 import { NamingMode } from "@daybook/core/session/SessionOptions"
+import { codeOf } from "@daybook/log/support/SystemError"
 import { oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
 import { configFolder } from "../support/Paths.ts"
@@ -50,7 +51,7 @@ export const read: Effect.Effect<Configured, UsageError | Config.ConfigInvalid> 
     yield* Effect.tryPromise({
       try: () => stat(file),
       catch: (cause) => {
-        const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
+        const code = codeOf(cause, String(cause))
         return new UsageError({ message: `DAYBOOK_CONFIG: ${oneLine(file, 400)} cannot be read (${code})` })
       }
     })

@@ -8,6 +8,7 @@ import { dirname } from "node:path"
 import { Effect, Redacted } from "effect"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import { codeOf } from "@daybook/log/support/SystemError"
+import * as Address from "@daybook/postgres/Address"
 import { DatabaseProblem, NotFound, UsageError } from "../support/Errors.ts"
 import { databasePath, databaseServer } from "../support/Paths.ts"
 
@@ -38,9 +39,8 @@ const placeIn = (env: NodeJS.ProcessEnv): Effect.Effect<Place, UsageError> => {
       message: "the database's address cannot be used: write postgres://USER:PASSWORD@HOST:PORT/DATABASE"
     })
   }
-  const { host, pathname } = new URL(server.url)
   const { schema } = server
-  const name = `postgres://${host}${pathname}?schema=${schema}`
+  const name = Address.nameOf(new URL(server.url), schema)
   return Effect.succeed({ _tag: "Postgres", path, name, url: Redacted.make(server.url), schema, make: false })
 }
 
@@ -89,17 +89,17 @@ export const exists = Effect.flatMap(current, (path) =>
 
 /** An existing database; a reader creates no file (CL-22). */
 export const existing: Effect.Effect<Place, DatabaseProblem | NotFound | UsageError> = Effect.suspend(() =>
-  existingAt(place)
+  existingAt(place, " yet; daybook prompt creates it")
 )
 
-export const existingAt = (given: Effect.Effect<Place, UsageError>) =>
+export const existingAt = (given: Effect.Effect<Place, UsageError>, advice = "") =>
   Effect.tap(given, (place) =>
     place._tag === "Postgres" || place.path === ":memory:"
       ? Effect.void
       : Effect.tryPromise({ try: () => stat(place.path), catch: (cause) => cause }).pipe(
           Effect.mapError((cause) =>
             codeOf(cause) === "ENOENT"
-              ? new NotFound({ message: `there is no database at ${place.path} yet; daybook prompt creates it` })
+              ? new NotFound({ message: `there is no database at ${place.path}${advice}` })
               : problem(place, cause)
           )
         )

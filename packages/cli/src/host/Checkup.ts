@@ -24,6 +24,7 @@ import { verify } from "@daybook/log/search/Indexing"
 import { withoutRoom } from "@daybook/log/storage/FullDisk"
 import * as PrivateFile from "@daybook/log/storage/PrivateFile"
 import { isAlive } from "@daybook/log/support/Alive"
+import { unansweredWords } from "@daybook/log/support/SystemError"
 import { Mcp, type McpStatus } from "@daybook/mcp/Mcp"
 import { Listing, OfflineModel } from "@daybook/models"
 import type * as Config from "../config/Config.ts"
@@ -238,18 +239,13 @@ export const files = (place: Place) =>
     return [check]
   }).pipe(Effect.provide(PlaceStore.layer(place)))
 
-const causeText = (cause: unknown): string => {
-  if (!(cause instanceof Error)) return String(cause)
-  return cause.cause instanceof Error ? cause.cause.message : cause.message
-}
-
 const patience = "5 seconds"
 
 /** Requests the list of models, which is free and requires the key. */
 const reach = (name: string, address: string, headers: Record<string, string>): Effect.Effect<Check> =>
   Effect.tryPromise({
     try: (signal) => safeFetch(address, { headers, signal }),
-    catch: (cause) => causeText(cause)
+    catch: unansweredWords
   }).pipe(
     Effect.tap((response) => Effect.promise(async () => response.body?.cancel())),
     Effect.timeoutFail({ duration: patience, onTimeout: () => `no answer in ${patience}` }),

@@ -126,7 +126,8 @@ export interface HttpAddress {
 const textOf = (path: string) =>
   Effect.tryPromise({
     try: () => readFile(path, "utf8"),
-    catch: (cause) => new FileProblem({ message: `${oneLine(path, 400)}: it cannot be read (${String(cause)})` })
+    catch: (cause) =>
+      new FileProblem({ message: `${oneLine(path, 400)}: it cannot be read (${codeOf(cause, String(cause))})` })
   })
 
 const searchOf = (place: Place) =>

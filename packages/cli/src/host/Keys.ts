@@ -2,6 +2,7 @@
 import { dirname } from "node:path"
 import { Effect, Stream } from "effect"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
+import { codeOf } from "@daybook/log/support/SystemError"
 import { isSetting, keychainVariable, namedInKeychain, path, read } from "../config/KeyFile.ts"
 import { FileProblem, UsageError } from "../support/Errors.ts"
 import * as WholeFile from "./WholeFile.ts"
@@ -29,7 +30,7 @@ export const save = Effect.fn("Keys.save")(function* (
   const file = path()
   yield* Effect.tryPromise({
     try: () => makeFolders(dirname(file), 0o700),
-    catch: (cause) => new FileProblem({ message: `${file} cannot be written: ${String(cause)}` })
+    catch: (cause) => new FileProblem({ message: `${file} cannot be written (${codeOf(cause, String(cause))})` })
   })
   const head = "# Written by daybook setup. The environment takes precedence.\n"
   yield* WholeFile.write(file, Stream.make(head, ...lines.map(String)), { force: true })

@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process"
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readSync } from "node:fs"
 import { Effect, Predicate, Schedule } from "effect"
+import { codeOf } from "@daybook/log/support/SystemError"
 import { maxSocketPathBytes, SocketUnusable } from "@daybook/server/socket/SocketPath"
 import { makeFolder } from "@daybook/server/shared/PrivateFolder"
 import type { InvalidOption } from "@daybook/shell/domain/ShellError"
@@ -29,7 +30,10 @@ const openLog = ({ log }: ShellHostPlace) =>
         return { descriptor, from: fstatSync(descriptor).size }
       },
       catch: (cause) =>
-        new HostNotStarted({ code: exitCode.database, message: `${log} cannot be written: ${String(cause)}` })
+        new HostNotStarted({
+          code: exitCode.database,
+          message: `${log} cannot be written (${codeOf(cause, String(cause))})`
+        })
     }),
     ({ descriptor }) => Effect.sync(() => closeSync(descriptor))
   )

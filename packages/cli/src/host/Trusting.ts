@@ -2,6 +2,7 @@
 import { homedir } from "node:os"
 import { join } from "node:path"
 import { Context, Effect } from "effect"
+import { isTrusted } from "@daybook/core/trust/ProjectTrust"
 import * as TrustStore from "@daybook/core/trust/TrustStore"
 import * as Configuration from "../config/Configuration.ts"
 import { columns, oneLine } from "../render/Plain.ts"
@@ -116,7 +117,9 @@ export const changesText = ({ changes, root }: TrustStore.Report): string => {
 export const statusText = (report: TrustStore.Report): string => {
   const { brings, root, standing } = report
   const head = `${standing.state}: ${oneLine(root, 400)}: ${standing.why}\n`
-  return `${head}${brings.length === 0 ? "it brings nothing\n" : `it brings:\n${listed(brings)}`}`
+  if (brings.length > 0) return `${head}it brings:\n${listed(brings)}`
+  // A project that is trusted without a decision is trusted because it brings nothing, and its reason says so.
+  return isTrusted(standing) && !standing.decided ? head : `${head}it brings nothing\n`
 }
 
 /** Whether the command was given `--trust`. */

@@ -3,11 +3,12 @@ import { randomUUID } from "node:crypto"
 import { link, open, rename, unlink } from "node:fs/promises"
 import { basename, dirname, join } from "node:path"
 import { Effect, Stream } from "effect"
+import { codeOf } from "@daybook/log/support/SystemError"
 import { oneLine } from "../render/Plain.ts"
 import { FileProblem } from "../support/Errors.ts"
 
 const problem = (path: string) => (cause: unknown) => {
-  const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
+  const code = codeOf(cause, String(cause))
   const why = code === "EEXIST" ? "it exists; --force replaces it" : `it cannot be written (${code})`
   return new FileProblem({ message: `${oneLine(path, 400)}: ${why}` })
 }

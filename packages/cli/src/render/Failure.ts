@@ -152,8 +152,6 @@ const addresses: ReadonlyArray<readonly [providerID: string, variable: string]> 
 const providerAdvice = (sentence: string): string => {
   // The refusal of content says what to do.
   if (sentence.endsWith("with daybook switch")) return ""
-  if (/^openai-compatible: \S+: Cannot connect/.test(sentence))
-    return "; check DAYBOOK_BASE_URL, and that its server runs"
   const [, provider, status] = /^([\w.-]+): .*?\banswered HTTP (401|403|404)\b/.exec(sentence) ?? []
   const address = addresses.find(([providerID]) => providerID === provider)?.[1]
   if (status === "404") {

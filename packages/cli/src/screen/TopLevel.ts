@@ -88,8 +88,11 @@ export const none: ScreenOptions = {
   rest: []
 }
 
-/** The options, and the text after `-p`. */
-export const parse = (words: ReadonlyArray<string>): Either.Either<ScreenOptions, UsageError> => {
+/** The options, and the text after `-p`. A verb after options is refused with its place. */
+export const parse = (
+  words: ReadonlyArray<string>,
+  verbs: ReadonlyArray<string> = []
+): Either.Either<ScreenOptions, UsageError> => {
   const given: { -readonly [Name in keyof ScreenOptions]: ScreenOptions[Name] } = { ...none }
   for (let at = 0; at < words.length; at++) {
     const [, name = "", inline] = /^(--?[a-z][a-z-]*)(?:=(.*))?$/s.exec(words[at] ?? "") ?? []
@@ -110,6 +113,8 @@ export const parse = (words: ReadonlyArray<string>): Either.Either<ScreenOptions
     } else if (given.prompt !== undefined) given.prompt = [...given.prompt, words[at] ?? ""]
     else {
       const word = oneLine(words[at] ?? "", 40)
+      const verb = words.slice(at).find((each) => verbs.includes(each))
+      if (verb !== undefined) return refuse(`options follow the command: daybook ${verb} --help lists them`)
       return refuse(
         name === ""
           ? `unexpected argument "${word}"; -p prompts with it`

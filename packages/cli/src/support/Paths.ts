@@ -1,6 +1,7 @@
 /** The paths of the database and of the plain files. Pure, and without Effect, for `ctx`. Spec: CL-20, CL-101. */
 import { createHash } from "node:crypto"
 import { delimiter, dirname, isAbsolute, join, normalize, resolve } from "node:path"
+import * as Address from "@daybook/postgres/Address"
 
 type Env = Readonly<Record<string, string | undefined>>
 
@@ -17,8 +18,8 @@ export const configFolder = (env: Env, home: string): string => {
   return join(config !== undefined && isAbsolute(config) ? config : join(home, ".config"), "daybook")
 }
 
-/** An address of PostgreSQL, also a malformed one: it is never the name of a file. */
-const isAddress = (given: string): boolean => /^postgres(?:ql)?:/i.test(given)
+/** An address of PostgreSQL, also a malformed one, or one of another database: it is never the name of a file. */
+const isAddress = (given: string): boolean => /^(?:postgres(?:ql)?:|[a-z][a-z0-9+.-]+:\/\/)/i.test(given)
 
 /** A database of PostgreSQL that `DAYBOOK_DB` names. */
 export interface Server {
@@ -31,11 +32,11 @@ export interface Server {
 export const databaseServer = (env: Env): Server | "unusable" | undefined => {
   const given = env["DAYBOOK_DB"] ?? ""
   if (!isAddress(given)) return undefined
-  if (!URL.canParse(given)) return "unusable"
-  const url = new URL(given)
+  const url = Address.parse(given)
+  if (url === undefined) return "unusable"
   const schema = url.searchParams.get("schema") ?? "daybook"
   url.searchParams.delete("schema")
-  return url.hostname === "" && url.search === "" ? "unusable" : { url: url.toString(), schema }
+  return url.hostname === "" && !url.searchParams.has("host") ? "unusable" : { url: url.toString(), schema }
 }
 
 /** The name of a database's folder. Users and passwords of one database share it. */
@@ -43,7 +44,7 @@ const folderName = (server: Server | "unusable"): string => {
   if (server === "unusable") return "unusable"
   const { hostname, pathname, port, searchParams, username } = new URL(server.url)
   const host = searchParams.get("host") ?? hostname
-  const database = pathname.length > 1 ? pathname.slice(1) : username
+  const database = pathname.length > 1 ? pathname.slice(1) : (searchParams.get("user") ?? username)
   const parts = [host, searchParams.get("port") ?? (port === "" ? "5432" : port), database, server.schema]
   return createHash("sha256").update(parts.join("\n")).digest("hex").slice(0, 16)
 }

@@ -3,7 +3,7 @@
  * work that continues. An entry is a line of text for people or JSON for programs, without control characters and secrets of the
  * environment. Spec: CL-112, CL-122, CL-127 in specs/cli.md, SL-171 in specs/shell.md.
  */
-import { Cause, HashMap, Inspectable, Layer, Logger, LogLevel } from "effect"
+import { Cause, Chunk, HashMap, Inspectable, Layer, Logger, LogLevel } from "effect"
 import { redactSecrets } from "@daybook/log/support/Redaction"
 import { messageOf } from "@daybook/log/support/SystemError"
 import { escaped, oneLine, visible } from "../render/Plain.ts"
@@ -42,6 +42,22 @@ const withoutSecrets = (text: string, secrets: ReadonlyArray<string>): string =>
 const said = (part: unknown): string =>
   typeof part === "string" ? part : part instanceof Error ? part.message : Inspectable.toStringUnknown(part, 0)
 
+type Expected = Error & { readonly _tag: string }
+
+const isExpected = (error: unknown): error is Expected =>
+  error instanceof Error && "_tag" in error && typeof error._tag === "string"
+
+const told = ({ _tag, cause, message }: Expected): string =>
+  `${_tag}: ${message}${cause instanceof Error && !message.includes(cause.message) ? `: ${cause.message}` : ""}`
+
+/** What happened: the tags and sentences of expected errors, and of all others the stack. */
+const happened = (cause: Cause.Cause<unknown>): string => {
+  const failures = Chunk.toReadonlyArray(Cause.failures(cause))
+  return failures.length > 0 && failures.every(isExpected) && Chunk.isEmpty(Cause.defects(cause))
+    ? [...new Set(failures.map(told))].join("; ")
+    : Cause.pretty(cause, { renderErrorCause: true })
+}
+
 /** The message and the cause, without secrets. */
 const wordsOf = ({ cause, logLevel, message }: Logger.Logger.Options<unknown>, secrets: ReadonlyArray<string>) => {
   // A failure may quote a key that no variable holds. To look for one costs more than the line of a request.
@@ -52,7 +68,7 @@ const wordsOf = ({ cause, logLevel, message }: Logger.Logger.Options<unknown>, s
   }
   return {
     words: oneLine(clean((Array.isArray(message) ? message : [message]).map(said).join(": ")), most.message),
-    why: Cause.isEmpty(cause) ? undefined : clean(Cause.pretty(cause, { renderErrorCause: true })).slice(0, most.cause)
+    why: Cause.isEmpty(cause) ? undefined : clean(happened(cause)).slice(0, most.cause)
   }
 }
 

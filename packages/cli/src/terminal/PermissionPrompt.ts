@@ -211,6 +211,7 @@ export const typed = (line: string | undefined, request: PermissionRequest): Typ
       return lasting ? "always" : Answer.Correct({ message: words })
     case "v":
     case "view":
+    case "?":
       return "view"
     case "":
     case "n":

@@ -7,6 +7,7 @@ import * as AiError from "@effect/ai/AiError"
 import { Predicate } from "effect"
 import { redactSecrets } from "@daybook/log/support/Redaction"
 import { present } from "@daybook/log/support/Optional"
+import { networkWords } from "@daybook/log/support/SystemError"
 import { type RejectedContent, rejectedContent } from "./ContentRejection.ts"
 import { exceedsRate, isOverflow } from "./Overflow.ts"
 import { retryWait } from "./RetryWait.ts"
@@ -310,16 +311,21 @@ const messageOf = (facts: Facts, modelID: string | undefined): string => {
     ? "the server does not speak TLS"
     : isCut
       ? "the connection was cut before the answer was complete"
-      : said.replace(/; if the root CA is installed.*$/s, "")
+      : ((facts.status === undefined ? networkWords(facts.code ?? "") : undefined) ??
+        said.replace(/; if the root CA is installed.*$/s, ""))
   const question = isPlain
     ? "; does its address begin with http: ?"
     : unsafe.test(facts.code ?? "")
       ? "; set NODE_EXTRA_CA_CERTS to the file of its authority"
       : isClosed(facts)
         ? "; is it running?"
-        : ""
+        : unknownName.test(facts.code ?? "") && facts.status === undefined
+          ? "; check the address and the network"
+          : ""
   return `${bounded(redactSecrets(`${where}${status}: ${detail.trim()}`), maxMessageChars)}${question}`
 }
+
+const unknownName = /^(?:ENOTFOUND|EAI_AGAIN)$/
 
 /** A server on this machine that does not listen. */
 const isClosed = ({ code, host = "" }: Facts): boolean =>

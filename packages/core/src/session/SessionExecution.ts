@@ -42,6 +42,7 @@ import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import { scoped } from "@daybook/log/support/Closing"
+import { loggedOnce } from "@daybook/log/support/LoggedOnce"
 import * as Metrics from "@daybook/log/support/Metrics"
 import { withSpan } from "@daybook/log/support/Spans"
 import * as RunCoordinator from "../coordination/RunCoordinator.ts"
@@ -391,10 +392,10 @@ const make = Effect.fnUntraced(function* <R>(
 
   const resting = yield* makeResting(continues)
 
-  const look = Effect.suspend(() => (departure.isLeaving() ? Effect.succeed([]) : owners.handedOver)).pipe(
-    Effect.catchAll((error) =>
-      Effect.as(Effect.logWarning("sessions that were handed over could not be found", error), [])
-    )
+  const logged = loggedOnce("sessions that were handed over could not be found")
+  const look = logged(
+    Effect.suspend(() => (departure.isLeaving() ? Effect.succeed([]) : owners.handedOver)),
+    []
   )
   /** Looks for those who listen together. A hint that comes during a look causes one more look. */
   const handedOver = yield* Stream.merge(Stream.tick(lookForHandedOver), moves.told).pipe(

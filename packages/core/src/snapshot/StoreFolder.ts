@@ -54,7 +54,7 @@ export const locked =
       Effect.scoped(
         Effect.zipRight(
           FileLock.acquire(store).pipe(
-            Effect.mapError((cause) => unavailable("failed", `the lock of the snapshots: ${String(cause)}`)),
+            Effect.mapError((cause) => unavailable("failed", `the lock of the snapshots: ${messageOf(cause)}`)),
             Effect.filterOrFail(
               (held) => held,
               () => unavailable("timeout", "another process holds the snapshots of this folder")

@@ -31,6 +31,7 @@ import {
   Schema,
   type Scope
 } from "effect"
+import { unansweredWords } from "@daybook/log/support/SystemError"
 import * as Packets from "./Packets.ts"
 
 // How a request leaves: a form as bytes. discord.js hands forms to the process's common dispatcher of undici; where
@@ -121,7 +122,7 @@ const fromThrown = (thrown: unknown): DiscordError => {
     thrown instanceof RateLimitError
       ? "its rate limit is used up"
       : Predicate.isError(thrown)
-        ? `it cannot be reached (${thrown.message})`
+        ? `it cannot be reached: ${unansweredWords(thrown)}`
         : "it cannot be reached"
   return new DiscordError({ reason: "lost", code: 0, status: 0, details })
 }

@@ -20,7 +20,7 @@ import {
   type Totals
 } from "./Text.ts"
 
-/** The style of a page: readable widths, both color schemes, the list of prompts beside the messages or above them. */
+/** The style of a page: readable widths, both colour schemes, the list of prompts beside the messages or above them. */
 const style = `
 :root { color-scheme: light dark; --page: #fff; --ink: #1d2127; --dim: #5b6470; --line: #d9dee5; --box: #f5f7f9;
   --asked: #eaf2fd; --accent: #0b5cc0; --bad: #a3241b }

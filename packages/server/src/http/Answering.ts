@@ -14,7 +14,7 @@ import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import type * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as HttpTraceContext from "@effect/platform/HttpTraceContext"
 import { MultipartError } from "@effect/platform/Multipart"
-import * as UrlParams from "@effect/platform/UrlParams"
+import type * as UrlParams from "@effect/platform/UrlParams"
 import { Context, Effect, Exit, type Fiber, Inspectable, Option, Runtime, Stream } from "effect"
 import { BodyUnreadable } from "@daybook/api/wire/Access"
 import { excessOf } from "@daybook/core/support/Excess"
@@ -147,8 +147,10 @@ class BufferedRequest extends Inspectable.Class implements HttpServerRequest.Htt
       Effect.try({ try: (): unknown => (text === "" ? null : parsed(text)), catch: this.failed })
     )
   }
+  /** No endpoint takes forms: curl says of JSON that it is one, unless told otherwise. */
   get urlParamsBody(): Effect.Effect<UrlParams.UrlParams, RequestError> {
-    return Effect.map(this.text, (text) => UrlParams.fromInput(new URLSearchParams(text)))
+    const details = "said to be a form: send the header `content-type: application/json`"
+    return Effect.fail(this.failed(new BodyUnreadable({ details })))
   }
   get arrayBuffer(): Effect.Effect<ArrayBuffer, RequestError> {
     return Effect.map(this.bytes, (bytes) => new Uint8Array(bytes).buffer)

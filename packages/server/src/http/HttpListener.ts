@@ -157,6 +157,10 @@ export const unusable = (port: number, cause: unknown): PortUnusable => {
       return new PortUnusable({ port, reason: "in-use", details: "another process does; choose another one, or none" })
     case "EACCES":
       return new PortUnusable({ port, reason: "denied", details: "it is reserved; choose one above 1023" })
+    case "EADDRNOTAVAIL":
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return new PortUnusable({ port, reason: "other", details: "its host is no address of this machine" })
     default:
       return new PortUnusable({ port, reason: "other", details: String(cause) })
   }
