@@ -313,14 +313,19 @@ export const measure = (cache: string, directory: string, load: Load) =>
     return { floor, ours }
   })
 
-/** Of sessions whose models say little: the share of a core that all take, and the most resident bytes. */
-export const measureWaiting = (directory: string, sessions: number) => {
+/** The share of a core that sessions take whose models say little, and the most resident bytes. Without a run those of the floor. */
+const waitOn = (
+  directory: string,
+  sessions: number,
+  begin: (folder: string, model: number) => Promise<Side>,
+  run?: string
+) => {
   let over = false
   // An answer ends only when all were measured: where prompts take long, the first ones would end among them.
   const load = { sessions, readers: 1, tokens: Infinity, everyMillis: 2_000, enough: () => over }
   return withModel(directory, load, async (model, folder) => {
-    const side = await startOurs(folder, model)
-    const { readers } = await viaDaybook(side, folder, "waiting", load)
+    const side = await begin(folder, model)
+    const { readers } = await (run === undefined ? viaFloor(side, load) : viaDaybook(side, folder, run, load))
     await pass(5_000)
     const [begun, atFirst] = [performance.now(), usage(side)]
     await pass(10_000)
@@ -334,3 +339,9 @@ export const measureWaiting = (directory: string, sessions: number) => {
     return { share, resident: most, whole: seen.every(({ whole }) => whole) }
   })
 }
+
+/** Measures the floor and `daybook serve` with many sessions whose models say little. */
+export const measureWaiting = async (cache: string, directory: string, sessions: number) => ({
+  floor: await waitOn(directory, sessions, (folder, model) => startFloor(cache, folder, model)),
+  ours: await waitOn(directory, sessions, startOurs, "waiting")
+})

@@ -56,12 +56,24 @@ const isPlain = (request: LanguageModel.GenerateTextOptions<Tools>): request is 
 /** The next parts of an answer; fails with nothing at its end. */
 export type Pull = Effect.Effect<Parts, Option.Option<AiError.AiError>>
 
-/** How the services below are asked without a stream around the provider's own, which costs more than the answer. */
-const pulls = new WeakMap<object, (request: PlainRequest) => Effect.Effect<Pull, never, Scope.Scope>>()
+/**
+ * Takes parts in the step that brings them, without a wake of the fiber that waits for them. False if it does not take them: then
+ * they come with the pull.
+ */
+export type TakeNow = (parts: ReadonlyArray<Response.StreamPart<Tools>>) => boolean
 
-/** Sends a request whose calls the caller settles. The answer ends with the scope. */
-export const pull = (service: LanguageModel.Service, request: PlainRequest): Effect.Effect<Pull, never, Scope.Scope> =>
-  pulls.get(service)?.(request) ?? Stream.toPull(service.streamText(request))
+type Open = (request: PlainRequest, takeNow?: TakeNow) => Effect.Effect<Pull, never, Scope.Scope>
+
+/** How the services below are asked without a stream around the provider's own, which costs more than the answer. */
+const pulls = new WeakMap<object, Open>()
+
+/** Sends a request whose calls the caller settles. The answer ends with the scope. Not every model offers parts to `takeNow`. */
+export const pull = (
+  service: LanguageModel.Service,
+  request: PlainRequest,
+  takeNow?: TakeNow
+): Effect.Effect<Pull, never, Scope.Scope> =>
+  pulls.get(service)?.(request, takeNow) ?? Stream.toPull(service.streamText(request))
 
 const malformed = (error: ParseResult.ParseError): AiError.AiError =>
   AiError.MalformedOutput.fromParseError({ module: "LanguageModel", method: "streamText", error })
@@ -70,7 +82,10 @@ const malformed = (error: ParseResult.ParseError): AiError.AiError =>
 export interface Provider extends Omit<LanguageModel.ConstructorParams, "generateText"> {
   readonly generateText?: LanguageModel.ConstructorParams["generateText"]
   /** Opens an answer whose parts are decoded, for requests whose calls the caller settles: no schema reads them again. */
-  readonly openText?: (request: LanguageModel.ProviderOptions) => Effect.Effect<Pull, AiError.AiError, Scope.Scope>
+  readonly openText?: (
+    request: LanguageModel.ProviderOptions,
+    takeNow?: TakeNow
+  ) => Effect.Effect<Pull, AiError.AiError, Scope.Scope>
 }
 
 /** The parts of a whole answer, from those of its stream. */
@@ -131,12 +146,10 @@ export const make = Effect.fnUntraced(function* (provider: Provider): Effect.fn.
       )
     )
 
-  const open = Effect.fnUntraced(function* ({
-    concurrency,
-    prompt,
-    toolChoice = "auto",
-    toolkit = noTools
-  }: PlainRequest) {
+  const open = Effect.fnUntraced(function* (
+    { concurrency, prompt, toolChoice = "auto", toolkit = noTools }: PlainRequest,
+    takeNow?: TakeNow
+  ) {
     const span = yield* Effect.makeSpanScoped("LanguageModel.streamText", {
       captureStackTrace: false,
       attributes: { concurrency, toolChoice }
@@ -153,10 +166,12 @@ export const make = Effect.fnUntraced(function* (provider: Provider): Effect.fn.
       responseFormat: { type: "text" },
       span
     }
+    const transformer = Option.orElse(yield* Effect.serviceOption(CurrentSpanTransformer), () => outerTransformer)
+    // A transformer is given all parts.
+    const now = Option.isNone(transformer) ? takeNow : undefined
     const next = yield* provider.openText === undefined
       ? decoding(request, decoderOf(toolkit, all))
-      : Effect.catchAll(provider.openText(request), (error) => Effect.succeed(Effect.fail(Option.some(error))))
-    const transformer = Option.orElse(yield* Effect.serviceOption(CurrentSpanTransformer), () => outerTransformer)
+      : Effect.catchAll(provider.openText(request, now), (error) => Effect.succeed(Effect.fail(Option.some(error))))
     if (Option.isNone(transformer)) return next
     const response: Array<Response.StreamPart<Tools>> = []
     yield* Effect.addFinalizer(() => Effect.sync(() => transformer.value({ ...request, response })))

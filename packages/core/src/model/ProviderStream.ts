@@ -158,20 +158,27 @@ const makeMeter = () => {
   }
 }
 
+/** An answer that is read. */
+interface Reading {
+  readonly beyond: ReturnType<typeof makeMeter>
+  /** The reader has had every chunk that was pulled, and waits for the next one. */
+  waits: boolean
+}
+
 /**
  * Fails the answer when it exceeds a limit, and ends it with its finish part; later parts are not read. Chunks are
  * preserved: parts that arrive together are stored together.
  */
-const bounded = (parts: Pull<StreamPart, Broken>): Pull<StreamPart, Broken> => {
-  const beyond = makeMeter()
+const bounded = (parts: Pull<StreamPart, Broken>, reading: Reading): Pull<StreamPart, Broken> => {
   let ended = false
   return Effect.suspend(() =>
     ended
       ? Effect.fail(Option.none())
       : Effect.flatMap(parts, (chunk) => {
+          reading.waits = false
           let count = 0
           for (const part of chunk) {
-            const words = beyond(part)
+            const words = reading.beyond(part)
             if (words !== undefined) return Effect.fail(Option.some(broken(words, false)))
             count += 1
             ended = part.type === "finish"
@@ -193,13 +200,29 @@ const boundaries: ReadonlySet<StreamPart["type"]> = new Set([
   "response-metadata"
 ])
 
+/** Returns what takes these parts, if they need nothing but that; undefined otherwise. */
+export type Now = (parts: ReadonlyArray<StreamPart>) => (() => void) | undefined
+
+const isDelta = (part: StreamPart): boolean => "delta" in part
+
 /** Sends one request. The answer ends with its finish part, or with the scope. */
 const open = (
   { info, model, policy: { inactivity } }: ResolvedModel,
-  { prompt, toolChoice = "auto", tools }: ModelRequest
+  { prompt, toolChoice = "auto", tools }: ModelRequest,
+  reading: Reading,
+  now: Now
 ): Effect.Effect<Pull<StreamPart, Broken>, never, Scope.Scope> => {
   const request = { prompt, toolkit: toolkitOf(tools), toolChoice, disableToolCallResolution: true } as const
-  return Effect.flatMap(ProviderModel.pull(model, request), (pull) => {
+  const takeNow = (parts: ReadonlyArray<StreamPart>): boolean => {
+    const take = reading.waits && parts.every(isDelta) ? now(parts) : undefined
+    // A part beyond a limit comes again with the pull, which fails.
+    if (take === undefined || parts.some((part) => reading.beyond(part) !== undefined)) return false
+    take()
+    return true
+  }
+  // The limit of silence sees only what is pulled.
+  const pulled = ProviderModel.pull(model, request, inactivity === undefined ? takeNow : undefined)
+  return Effect.flatMap(pulled, (pull) => {
     const parts = Effect.mapError(
       pull,
       Option.map((error): Broken => ({ _tag: "Broken", failure: classifyError(error, info.ref.id), error }))
@@ -211,27 +234,36 @@ const open = (
             duration: inactivity,
             onTimeout: () => Option.some(broken(`the provider sent nothing for ${Duration.format(inactivity)}`, true))
           })
-    return joined(bounded(watched), ({ type }) => boundaries.has(type))
+    return joined(bounded(watched, reading), ({ type }) => boundaries.has(type))
   })
 }
 
 /** The next chunk of an answer; undefined at the end. */
 type Next = Effect.Effect<Chunk.Chunk<StreamPart> | undefined, Broken>
 
-/** Sends one request and runs `take` on each of the answer's chunks. `waiting` may end the wait for a chunk. */
+interface Waiting<E> {
+  /** May end the wait for a chunk. */
+  readonly waiting?: (wait: Next) => Effect.Effect<Chunk.Chunk<StreamPart> | undefined, Broken | E>
+  /** Is offered the deltas that come during the wait. What it takes wakes no fiber. */
+  readonly now?: Now
+}
+
+/** Sends one request and runs `take` on each of the answer's chunks. */
 export const forEachChunk = <E, R, E2 = never>(
   model: ResolvedModel,
   request: ModelRequest,
   take: (parts: ReadonlyArray<StreamPart>) => Effect.Effect<void, E, R>,
-  waiting: (wait: Next) => Effect.Effect<Chunk.Chunk<StreamPart> | undefined, Broken | E2> = Func.identity
+  { now = () => undefined, waiting = Func.identity }: Waiting<E2> = {}
 ): Effect.Effect<void, E | E2 | Broken, R> =>
   Effect.gen(function* () {
+    const reading: Reading = { beyond: makeMeter(), waits: false }
     const pull = Effect.catchAll(
-      yield* open(model, request),
+      yield* open(model, request, reading, now),
       Option.match({ onNone: () => Effect.succeed(undefined), onSome: (fault) => Effect.fail(fault) })
     )
     const next = waiting(pull)
     for (;;) {
+      reading.waits = true
       const chunk = yield* next
       if (chunk === undefined) return
       yield* take(Chunk.toReadonlyArray(chunk))

@@ -283,7 +283,7 @@ const commit = (publication: Publication, step: Step, ending?: Ending): Effect.E
       yield* append(publication, ending === undefined ? step.drafts : [...step.drafts, ...ending.drafts])
       if (ending !== undefined) yield* ending.stored
       publication.turn.state = { ...publication.turn.state, answer: step.state }
-      for (const event of step.live) yield* publication.log.publishLive(event)
+      for (const event of step.live) publication.log.sendLive(event)
       for (const event of step.drafts) yield* countTokens(event)
     })
   )
@@ -327,6 +327,18 @@ export const retried = Effect.fnUntraced(function* (
 const isLiveOnly = ({ calls, fault, held, step }: Taken): boolean =>
   step.drafts.length === 0 && calls.length === 0 && held.length === 0 && fault === undefined
 
+/** Returns what takes parts that only add to a text or an input, while nothing else is published; undefined for others. */
+export const takeNow = (publication: Publication, parts: ReadonlyArray<StreamPart>): (() => void) | undefined => {
+  const before = publication.turn.state
+  if (before.wrappedUp || !publication.isFree()) return undefined
+  const taken = recordParts(before, parts)
+  if (before.held.length > 0 || !isLiveOnly(taken)) return undefined
+  return () => {
+    publication.turn.state = { ...before, answer: taken.step.state }
+    for (const event of taken.step.live) publication.log.sendLive(event)
+  }
+}
+
 /** Stores parts that arrived together with one append, then starts their calls. Fails if they end with a fault. */
 export const take = (
   publication: Publication,
@@ -334,12 +346,8 @@ export const take = (
   start: (call: Recorder.LocalCall) => Effect.Effect<unknown>
 ): Effect.Effect<void, ProviderStream.StreamFault | AppendError> =>
   Effect.suspend(() => {
-    if (!publication.isFree()) return takeInOrder(publication, parts, start)
-    const before = publication.turn.state
-    const taken = recordParts(before, parts)
-    if (before.held.length > 0 || !isLiveOnly(taken)) return takeInOrder(publication, parts, start)
-    publication.turn.state = { ...before, answer: taken.step.state }
-    return Effect.forEach(taken.step.live, publication.log.publishLive, { discard: true })
+    const now = takeNow(publication, parts)
+    return now === undefined ? takeInOrder(publication, parts, start) : Effect.sync(now)
   })
 
 const takeInOrder = (

@@ -376,7 +376,7 @@ const stream = (turn: Turn) =>
     turn.model,
     { prompt: turn.prompt, tools: turn.tools.definitions, toolChoice: turn.toolChoice },
     (parts) => take(turn, parts),
-    unlessAborted(turn.fibers)
+    { waiting: unlessAborted(turn.fibers), now: (parts) => Publication.takeNow(turn.publication, parts) }
   ).pipe(
     Effect.catchIf(ProviderStream.isFault, (fault) => recoverUnknownTool(turn, fault)),
     Effect.zipRight(unlessEnded(turn, Effect.fail(ProviderStream.broken("the answer broke off before its end", true)))),

@@ -401,6 +401,8 @@ export interface Service {
   ) => Effect.Effect<void, never, Scope.Scope>
   /** Sends a live event to the current subscribers. Nothing is stored; having no subscriber is not an error. */
   readonly publishLive: (event: LiveEvent) => Effect.Effect<void>
+  /** `publishLive`, at once and without an effect: an answer has thousands of deltas. */
+  readonly sendLive: (event: LiveEvent) => void
   /** Each subscriber that begins before the scope closes hears this relay too, until it ends. */
   readonly relayLive: (relay: LiveRelay) => Effect.Effect<void, never, Scope.Scope>
   /** The sequence number of the event with this id; undefined if the session has none. A key lookup. */

@@ -158,9 +158,13 @@ export const makeLiveDeltas = (sessionID: SessionID, open: ReadonlyArray<OpenTex
     },
     take: () => {
       if (!follows || waiting.size === 0) return []
-      const taken = [...waiting].filter(([key]) => started.has(key))
-      for (const [key] of taken) drop(key)
-      return taken.map(([, { event }]) => event)
+      const taken: Array<LiveEvent> = []
+      for (const [key, { event }] of waiting) {
+        if (!started.has(key)) continue
+        drop(key)
+        taken.push(event)
+      }
+      return taken
     }
   }
 }

@@ -15,11 +15,16 @@ import { type LiveRelay, type LiveSubscription, type OpenText, SubscriberOverflo
 /** Maximum code units kept per text. */
 const limit = 1_048_576
 
+/** A text that grows in place: a delta of a text costs no new object. */
+interface Growing extends Omit<OpenText, "said"> {
+  said: string | undefined
+}
+
 export const makeOpenTexts = () => {
-  const sessions = new Map<SessionID, Map<string, OpenText>>()
+  const sessions = new Map<SessionID, Map<string, Growing>>()
 
   const begin = (sessionID: SessionID, text: Omit<OpenText, "said">) => {
-    const texts = sessions.get(sessionID) ?? new Map<string, OpenText>()
+    const texts = sessions.get(sessionID) ?? new Map<string, Growing>()
     sessions.set(sessionID, texts.set(text.id, { ...text, said: "" }))
   }
 
@@ -30,11 +35,9 @@ export const makeOpenTexts = () => {
   }
 
   const add = (sessionID: SessionID, id: string, delta: string) => {
-    const texts = sessions.get(sessionID)
-    const text = texts?.get(id)
-    if (texts === undefined || text?.said === undefined) return
-    const said = text.said.length + delta.length > limit ? undefined : text.said + delta
-    texts.set(id, { ...text, said })
+    const text = sessions.get(sessionID)?.get(id)
+    if (text?.said === undefined) return
+    text.said = text.said.length + delta.length > limit ? undefined : text.said + delta
   }
 
   const take = (event: SessionEvent): void => {
@@ -74,7 +77,8 @@ export const makeOpenTexts = () => {
     },
     /** Drops a removed session. */
     forget: (sessionID: SessionID) => void sessions.delete(sessionID),
-    of: (sessionID: SessionID): ReadonlyArray<OpenText> => [...(sessions.get(sessionID)?.values() ?? [])]
+    of: (sessionID: SessionID): ReadonlyArray<OpenText> =>
+      Array.from(sessions.get(sessionID)?.values() ?? [], (text) => ({ ...text }))
   }
 }
 

@@ -266,6 +266,7 @@ export const over = ({ identity, probe, readSql, removed, replay, sql, tails, wr
         ({ changed }) => changed
       ),
     publishLive: (event) => Effect.sync(() => publish(event)),
+    sendLive: publish,
     relayLive: relay,
     remove: Effect.fn("EventLog.remove")(function* (sessionID) {
       const existed = yield* Effect.uninterruptible(

@@ -174,6 +174,11 @@ export class Answer {
     return this.#reason !== undefined
   }
 
+  /** What `take` would return. */
+  get parts(): ReadonlyArray<Part> {
+    return this.#parts
+  }
+
   take(): ReadonlyArray<Part> {
     const parts = this.#parts
     if (parts.length > 0) this.#parts = []
@@ -182,8 +187,9 @@ export class Answer {
 
   /** The server's id and model of the answer; the first that are known count. */
   identity(id: unknown, modelId: unknown): void {
+    if (this.#identified) return
     const given = present({ id: text(id), modelId: text(modelId) })
-    if (this.#identified || Object.keys(given).length === 0) return
+    if (Object.keys(given).length === 0) return
     this.#identified = true
     this.#parts.push({ type: "response-metadata", ...given })
   }

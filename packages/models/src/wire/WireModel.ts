@@ -16,7 +16,7 @@ import { onClose } from "@daybook/log/support/Closing"
 import type { Api, Profile } from "../Profiles.ts"
 import { Answer, type Fault, type Part } from "./Answer.ts"
 import * as Failures from "./Failures.ts"
-import type { Answered, Body } from "./Fetch.ts"
+import type { Answered, Body, Piece } from "./Fetch.ts"
 import { type Frame, Framer, isMark } from "./Frames.ts"
 import { conversation } from "./History.ts"
 import { type Json, objectsIn, record } from "./Json.ts"
@@ -58,9 +58,9 @@ export const make = (options: Options): Effect.Effect<LanguageModel.Service> => 
     )
   return ProviderModel.make({
     streamText: parts,
-    openText: (request) =>
+    openText: (request, takeNow) =>
       Effect.map(
-        open(options, request),
+        open(options, request, takeNow),
         Effect.map((all) => Chunk.unsafeFromArray(all.map(decoded)))
       )
   })
@@ -125,7 +125,8 @@ const untilClosed = Effect.suspend(() => {
 
 const open = (
   options: Options,
-  asked: LanguageModel.ProviderOptions
+  asked: LanguageModel.ProviderOptions,
+  takeNow: ProviderModel.TakeNow = () => false
 ): Effect.Effect<Pull, AiError.AiError, Scope.Scope> =>
   Effect.gen(function* () {
     const owner = ownerOf(options)
@@ -151,7 +152,9 @@ const open = (
       url,
       response.body,
       answer,
-      framesInto(answer, protocol.read(answer, request), protocol.whole)
+      framesInto(answer, protocol.read(answer, request), protocol.whole),
+      // A host's own `fetch` may bring bytes after the scope has closed.
+      (parts) => !signal.aborted && takeNow(parts.map(decoded))
     )
   })
 
@@ -218,21 +221,23 @@ const wellFormed = (json: string): string =>
 
 const rejectionTime = "10 seconds"
 
-/** Gives the next bytes of a body to `take`; true at its end. What `take` throws is the cause of a failure. */
-const readOnce = (body: Body, take: (bytes: Uint8Array | undefined) => void): Effect.Effect<boolean, unknown> =>
+/**
+ * Gives the next bytes of a body to `take`, and goes on while it returns true. Returns whether the body has ended. What `take` throws
+ * is the cause of a failure.
+ */
+const readOnce = (body: Body, take: (bytes: Uint8Array | undefined) => boolean): Effect.Effect<boolean, unknown> =>
   Effect.async((resume) => {
-    const resumeWith = (bytes: Uint8Array | undefined) => {
+    const give = (piece: Piece): void => {
+      if (piece._tag === "Broken") return resume(Effect.fail(piece.cause))
+      const bytes = piece._tag === "Bytes" ? piece.bytes : undefined
       try {
-        take(bytes)
-        resume(Effect.succeed(bytes === undefined))
+        if (!take(bytes)) return resume(Effect.succeed(bytes === undefined))
       } catch (cause) {
-        resume(Effect.fail(cause))
+        return resume(Effect.fail(cause))
       }
+      body.next(give)
     }
-    body.next((piece) => {
-      if (piece._tag === "Broken") resume(Effect.fail(piece.cause))
-      else resumeWith(piece._tag === "Bytes" ? piece.bytes : undefined)
-    })
+    body.next(give)
   })
 
 /** The start of a rejected request's body, or what of it came in time (LM-11, MD-160). */
@@ -243,6 +248,7 @@ const startOf = (body: Body): Effect.Effect<string, unknown> =>
     const read = readOnce(body, (bytes) => {
       text += decoder.decode(bytes?.subarray(0, left), { stream: bytes !== undefined })
       left -= bytes?.length ?? 0
+      return false
     })
     const reading = Effect.repeat(read, { until: (ended) => ended || left <= 0 })
     return Effect.map(Effect.timeoutOption(reading, rejectionTime), () => text + decoder.decode())
@@ -253,11 +259,18 @@ const pulling = (
   url: string,
   body: Body,
   answer: Answer,
-  take: (frame: Frame) => void
+  take: (frame: Frame) => void,
+  takeNow: (parts: ReadonlyArray<Part>) => boolean
 ): Pull => {
   const framer = new Framer()
   const read = readOnce(body, (bytes) => {
     for (const frame of bytes === undefined ? framer.end() : framer.feed(bytes)) take(frame)
+    if (bytes === undefined || answer.finishing || answer.over) return false
+    const { parts } = answer
+    if (parts.length === 0) return true
+    const isTaken = takeNow(parts)
+    if (isTaken) answer.take()
+    return isTaken
   })
   const next: Pull = Effect.suspend(() => {
     const parts = answer.take()

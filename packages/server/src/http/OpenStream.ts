@@ -115,6 +115,7 @@ const endWithin = Duration.seconds(2)
 export const writeBytes = 65_536
 
 const joined = (frames: ReadonlyArray<Buffer>): ReadonlyArray<Buffer> => {
+  if (frames.length < 2) return frames
   const groups: Array<Array<Buffer>> = []
   let length = Number.POSITIVE_INFINITY
   for (const each of frames) {

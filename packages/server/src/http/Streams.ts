@@ -126,6 +126,7 @@ const framesOf = <E, F>(
   return {
     position: () => position,
     cursor: () => cursorAt(position),
+    waiting,
     of: (events: ReadonlyArray<SessionEvent>): ReadonlyArray<Buffer> => {
       const frames = events.flatMap((event) => {
         pass(event)
@@ -208,7 +209,7 @@ const attached = <E>(hub: Hub<E>, frames: Frames, open: Open, bell: Bell | undef
       resume(stream.finish(last()))
     }
     if (bell !== undefined) {
-      bell.ring = () => send(frames.of([]))
+      bell.ring = () => send(frames.waiting())
       bell.ring()
     }
     return Effect.sync(leave)

@@ -288,7 +288,7 @@ export const settled = (state: State, callID: string): State => {
 
 /** Metadata arrives in pieces (a signature with the last delta); pieces of one provider are merged. */
 const mergeMetadata = (a: ProviderMetadata, b: ProviderMetadata | undefined): ProviderMetadata => {
-  if (b === undefined) return a
+  if (b === undefined || Object.keys(b).length === 0) return a
   const merged: Record<string, unknown> = { ...a }
   for (const [provider, piece] of Object.entries(b)) {
     const before = merged[provider]
