@@ -60,6 +60,9 @@ export const turn = (ids: ReadonlyArray<SessionID>, after: SessionID | undefined
   return begin <= 0 ? ids.slice(0, page) : [...ids.slice(begin), ...ids.slice(0, begin)].slice(0, page)
 }
 
+/** How long the engine may take to end. */
+const longestEnd = "5 seconds"
+
 /** How often a node says that it lives. */
 const saysEvery = "2 seconds"
 
@@ -133,6 +136,9 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings, leaseMs: nu
   const scope = yield* Effect.scope
   const fork = Effect.forkIn(scope)
   const engine = yield* Scope.fork(scope, ExecutionStrategy.sequential)
+  // While the database is away, the engine tries again and again to give up its shards.
+  const endEngine = Effect.timeoutOption(Effect.disconnect(Scope.close(engine, Exit.void)), longestEnd)
+  yield* Effect.addFinalizer(() => endEngine)
   const takesUp = yield* Effect.makeLatch()
   const taken = yield* Queue.sliding<void>(1)
   // Only the engine uses this clock: the work of a session does not inherit the clock of the fiber that wakes it (EX-11).
@@ -280,7 +286,7 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings, leaseMs: nu
           local.leave(atMost),
           // The process may end at once, but not before the others know that it left.
           Effect.asVoid(
-            fork(Effect.uninterruptible(Effect.zipRight(Scope.close(engine, Exit.void), Effect.ignoreLogged(say))))
+            fork(Effect.uninterruptible(Effect.zipRight(endEngine, Effect.ignoreLogged(say))))
           )
         )
       })
