@@ -285,9 +285,7 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings, leaseMs: nu
         return Effect.zipRight(
           local.leave(atMost),
           // The process may end at once, but not before the others know that it left.
-          Effect.asVoid(
-            fork(Effect.uninterruptible(Effect.zipRight(endEngine, Effect.ignoreLogged(say))))
-          )
+          Effect.asVoid(fork(Effect.uninterruptible(Effect.zipRight(endEngine, Effect.ignoreLogged(say)))))
         )
       })
   })
