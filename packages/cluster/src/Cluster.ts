@@ -25,7 +25,20 @@ import * as Metrics from "@daybook/log/support/Metrics"
 import * as Entity from "@effect/cluster/Entity"
 import * as EntityId from "@effect/cluster/EntityId"
 import * as Sharding from "@effect/cluster/Sharding"
-import { Context, Effect, ExecutionStrategy, Exit, Layer, Metric, Queue, Schedule, Schema, Scope, Stream } from "effect"
+import {
+  Context,
+  Effect,
+  ExecutionStrategy,
+  Exit,
+  Fiber,
+  Layer,
+  Metric,
+  Queue,
+  Schedule,
+  Schema,
+  Scope,
+  Stream
+} from "effect"
 import * as Engine from "./Engine.ts"
 
 export type { Settings } from "./Engine.ts"
@@ -136,8 +149,11 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings, leaseMs: nu
   const scope = yield* Effect.scope
   const fork = Effect.forkIn(scope)
   const engine = yield* Scope.fork(scope, ExecutionStrategy.sequential)
-  // While the database is away, the engine tries again and again to give up its shards.
-  const endEngine = Effect.timeoutOption(Effect.disconnect(Scope.close(engine, Exit.void)), longestEnd)
+  // While the database is away, the engine tries again and again to give up its shards. The wait is interruptible, also where its
+  // caller is not: a timeout could not end it otherwise.
+  const endEngine = Effect.flatMap(Effect.forkDaemon(Scope.close(engine, Exit.void)), (end) =>
+    Effect.timeoutOption(Effect.interruptible(Fiber.await(end)), longestEnd)
+  )
   yield* Effect.addFinalizer(() => endEngine)
   const takesUp = yield* Effect.makeLatch()
   const taken = yield* Queue.sliding<void>(1)

@@ -22,6 +22,7 @@ import { type LogUnavailable, OwnerLost, type OwnerToken } from "../log/EventLog
 import { unavailable } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { onClose } from "../support/Closing.ts"
+import { loggedOnce } from "../support/LoggedOnce.ts"
 import { type Steps, written } from "../storage/Steps.ts"
 import { retryBusy } from "../storage/Transaction.ts"
 import * as SessionRows from "../store/SessionRows.ts"
@@ -251,15 +252,14 @@ const makeRenewals = Effect.fnUntraced(function* (
         hear(Either.right(row.interrupt_activity ?? undefined))
       }
     }
-  }).pipe(
-    // Also after a defect: all sessions depend on this fiber.
-    Effect.catchAllCause((cause) => Effect.logWarning("the leases could not be renewed yet", cause))
-  )
+  })
 
+  const logged = loggedOnce("the leases could not be renewed yet")
   /** Stops when no session is left to renew. */
   const beating: Effect.Effect<void> = Effect.flatMap(untilHeartbeat, () => {
     beats = renewing.size > 0
-    return beats ? Effect.zipRight(heartbeat, beating) : Effect.void
+    // Also after a defect: all sessions depend on this fiber.
+    return beats ? Effect.zipRight(logged(Effect.sandbox(heartbeat), undefined), beating) : Effect.void
   })
 
   return {
