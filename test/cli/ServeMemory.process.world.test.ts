@@ -67,7 +67,7 @@ const optionsOf = async (...options: ReadonlyArray<string>) => {
 }
 
 it("CL-840: the process that was started serves, with a bounded young generation, and ends with a signal", async () => {
-  assert.deepStrictEqual(await optionsOf(), { options: ["--max-semi-space-size=8"], status: 0 })
+  assert.deepStrictEqual(await optionsOf(), { options: ["--max-semi-space-size=16"], status: 0 })
 })
 
 it("CL-840: a bound that the operator sets stays", async () => {

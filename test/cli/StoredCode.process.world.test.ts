@@ -49,7 +49,7 @@ it("CL-60: V8 accepts the stored code of every file that a server loads, under t
 })
 
 it("CL-840: V8 accepts the stored code under the bound of the young generation", () => {
-  const { loaded, rejected } = loadUnder({ NODE_OPTIONS: "--max-semi-space-size=8" }, root(), "main.js")
+  const { loaded, rejected } = loadUnder({ NODE_OPTIONS: "--max-semi-space-size=16" }, root(), "main.js")
   assert.deepStrictEqual(rejected, [])
   assert.isAbove(loaded, 1)
 })

@@ -5,7 +5,7 @@
  * cannot replace a process and serve without the bound. Spec: CL-840 in specs/cli.md.
  */
 const flag = "--max-semi-space-size"
-const megabytes = 8
+const megabytes = 16
 
 /** Whether this file or an operator has set the bound. */
 const isSet = () => [...process.execArgv, process.env["NODE_OPTIONS"] ?? ""].some((word) => word.includes(flag))
