@@ -7,7 +7,7 @@ import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
 import { Effect } from "effect"
 import { isMissing, isWithin, quotedPath, readAtMost, realpath, stampOf } from "../support/TextFile.ts"
-import { warnOnce } from "../support/WarnOnce.ts"
+import { warnOnce } from "@daybook/log/support/LoggedOnce"
 import { codeOf } from "@daybook/log/support/SystemError"
 
 /** Longer files are truncated to this length. */

@@ -11,7 +11,7 @@ import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import { Clock, Duration, Effect, Option, Schema, Stream } from "effect"
 import { refusalIn, safeFetch } from "../http/SameOrigin.ts"
 import { quotedPath } from "../support/TextFile.ts"
-import { warnOnce } from "../support/WarnOnce.ts"
+import { warnOnce } from "@daybook/log/support/LoggedOnce"
 import { decodeInstructions, type InstructionReader, maximumBytes } from "./InstructionFile.ts"
 import {
   absent,

@@ -8,7 +8,7 @@ import { Effect, Either } from "effect"
 import type { Location } from "@daybook/log/domain/Values"
 import { isMissing, isWithin, readText, realpath, stampOf, TextFileError, tryFile } from "../support/TextFile.ts"
 import { notCounting, projectAt, type Trust } from "../trust/ProjectTrust.ts"
-import { warnOnce } from "../support/WarnOnce.ts"
+import { warnOnce } from "@daybook/log/support/LoggedOnce"
 import { type Frontmatter, type Issue, parseFrontmatter, showIssues } from "./Yaml.ts"
 
 /** One file: its definition, or why it is invalid. */

@@ -1,7 +1,10 @@
-/** Logs the failures of work that is tried again: the first one until the work succeeds, not each. */
+/** Logs once what would come again and again. */
 import { Effect, LogLevel } from "effect"
 
-/** Made once for the work. While it fails, `instead` is the result; later failures have the level debug. */
+/**
+ * Logs the failures of work that is tried again: the first one until the work succeeds, not each. Made once for the work.
+ * While it fails, `instead` is the result; later failures have the level debug.
+ */
 export const loggedOnce = (message: string) => {
   let isFailing = false
   return <A, E, R, B>(work: Effect.Effect<A, E, R>, instead: B): Effect.Effect<A | B, never, R> =>
@@ -15,5 +18,19 @@ export const loggedOnce = (message: string) => {
         isFailing = true
         return Effect.as(Effect.logWithLevel(level, message, error), instead)
       }
+    })
+}
+
+const remembered = 1_000
+
+/** Logs warnings about what is read every turn: each sentence once, until it has remembered too many. */
+export const warnOnce = () => {
+  const said = new Set<string>()
+  return (sentence: string): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      if (said.has(sentence)) return Effect.void
+      if (said.size >= remembered) said.clear()
+      said.add(sentence)
+      return Effect.logWarning(sentence)
     })
 }
