@@ -1,4 +1,4 @@
-/** Deltas that come while the runner waits for its model, and what they must wait for. */
+/** Which deltas are published at once while the runner waits for its model, and which come with the next chunk. */
 import { assert, describe, it } from "@effect/vitest"
 import type * as AiResponse from "@effect/ai/Response"
 import { textDeltaPart, textStartPart } from "@effect/ai/Response"

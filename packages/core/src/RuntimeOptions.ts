@@ -121,8 +121,8 @@ export interface Settings<Extra = never> {
   readonly recovery?: "manual" | "resume"
   /**
    * How long an owner that stopped renewing its lease keeps its sessions, in milliseconds. Default: 15,000, and 5,000 with
-   * `placement`; range: 1,000 to 60,000. A process of this machine that is known to be dead keeps none. With `placement`, the
-   * same on every node.
+   * `placement`; range: 1,000 to 60,000. A process of this machine that is known to be dead keeps none. With `placement`, every
+   * node needs the same one.
    */
   readonly leaseMs?: number
   /**

@@ -55,7 +55,7 @@ export class BodyTooLarge extends Schema.TaggedError<BodyTooLarge>("@daybook/api
 export class BodyUnreadable extends Schema.TaggedError<BodyUnreadable>("@daybook/api/BodyUnreadable")(
   "BodyUnreadable",
   {
-    /** How it exceeds a limit, or what it is said to be. Absent: it is not JSON. */
+    /** How the body exceeds a limit, or which type its header names. Absent: the body is not JSON. */
     details: Schema.optionalWith(Schema.String, { exact: true })
   }
 ) {

@@ -90,7 +90,7 @@ export const repeated = <A = string>(
 export const text = (name: string, valueName: string, about: string) =>
   value(name, valueName, about, (given) => (given === "" ? Effect.fail(valueName) : Effect.succeed(given)))
 
-/** A whole number, at least `least`. */
+/** A whole number from `least` to `most`. */
 export const integer = (name: string, valueName: string, about: string, least: number, most = Infinity) =>
   value(name, valueName, about, (given) => {
     const number = /^-?\d+$/.test(given) ? Number(given) : Number.NaN

@@ -113,7 +113,7 @@ export const parse = (
     } else if (given.prompt !== undefined) given.prompt = [...given.prompt, words[at] ?? ""]
     else {
       const word = oneLine(words[at] ?? "", 40)
-      const verb = words.slice(at).find((each) => verbs.includes(each))
+      const verb = words.slice(at, at + 2).find((each) => verbs.includes(each))
       if (verb !== undefined) return refuse(`options follow the command: daybook ${verb} --help lists them`)
       return refuse(
         name === ""

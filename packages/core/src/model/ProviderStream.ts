@@ -220,7 +220,7 @@ const open = (
     take()
     return true
   }
-  // The limit of silence sees only what is pulled.
+  // A limit of silence counts from the last pull: with one, each part is pulled.
   const pulled = ProviderModel.pull(model, request, inactivity === undefined ? takeNow : undefined)
   return Effect.flatMap(pulled, (pull) => {
     const parts = Effect.mapError(
@@ -244,7 +244,7 @@ type Next = Effect.Effect<Chunk.Chunk<StreamPart> | undefined, Broken>
 interface Waiting<E> {
   /** May end the wait for a chunk. */
   readonly waiting?: (wait: Next) => Effect.Effect<Chunk.Chunk<StreamPart> | undefined, Broken | E>
-  /** Is offered the deltas that come during the wait. What it takes wakes no fiber. */
+  /** Gets the deltas that come during the wait. Deltas that it takes wake no fiber. */
   readonly now?: Now
 }
 

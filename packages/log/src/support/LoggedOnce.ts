@@ -23,7 +23,7 @@ export const loggedOnce = (message: string) => {
 
 const remembered = 1_000
 
-/** Logs warnings about what is read every turn: each sentence once, until it has remembered too many. */
+/** Logs warnings about what is read every turn: each sentence once. After 1,000 sentences it begins anew. */
 export const warnOnce = () => {
   const said = new Set<string>()
   return (sentence: string): Effect.Effect<void> =>
