@@ -151,7 +151,7 @@ describe.skipIf(lacks("postgres"))("daybook serve --node", () => {
       assert.strictEqual(yield* heardFrame(slow.frames, "an outcome", outcomeOf), "completed")
       assert.strictEqual((yield* two.process.ended).code, 0)
       assert.strictEqual(readFileSync(join(one.here.cwd, "trace.txt"), "utf8"), "one\ntwo\nthree\n")
-      // A node says at intervals what it did.
+      // Each node reports at intervals what it did.
       yield* Effect.repeat(Effect.flatMap(one.get("/nodes"), Schema.decodeUnknown(NodesReport)), {
         until: ({ nodes }) => nodes.some(({ movedAt, takenUp }) => takenUp === 1 && movedAt !== undefined)
       })

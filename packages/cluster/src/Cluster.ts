@@ -233,15 +233,13 @@ const make = Effect.fnUntraced(function* (settings: Engine.Settings, leaseMs: nu
     for (const id of left) looked.add(id)
     const over = Effect.sync(() => left.forEach((id) => looked.delete(id)))
     // The next look does not wait for these.
-    if (left.length > 0) yield* fork(Effect.ensuring(cleared(Effect.sandbox(settleDead(left)), undefined), over))
+    if (left.length > 0) yield* fork(Effect.ensuring(cleared(settleDead(left), undefined), over))
   })
   // Shards that the node takes may be those of a dead one. The look waits until all are taken: sessions that were handed over go first.
   const shardsTaken = Stream.debounce(Stream.fromQueue(taken), "250 millis")
   yield* Stream.merge(Stream.tick(sweepEvery), shardsTaken).pipe(
     Stream.buffer({ capacity: 1, strategy: "sliding" }),
-    Stream.runForEach(() =>
-      Effect.zipRight(swept(Effect.sandbox(sweep), undefined), found(Effect.sandbox(settleLeft), undefined))
-    ),
+    Stream.runForEach(() => Effect.zipRight(swept(sweep, undefined), found(settleLeft, undefined))),
     fork
   )
 

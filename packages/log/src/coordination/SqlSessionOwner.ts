@@ -259,7 +259,7 @@ const makeRenewals = Effect.fnUntraced(function* (
   const beating: Effect.Effect<void> = Effect.flatMap(untilHeartbeat, () => {
     beats = renewing.size > 0
     // Also after a defect: all sessions depend on this fiber.
-    return beats ? Effect.zipRight(logged(Effect.sandbox(heartbeat), undefined), beating) : Effect.void
+    return beats ? Effect.zipRight(logged(heartbeat, undefined), beating) : Effect.void
   })
 
   return {

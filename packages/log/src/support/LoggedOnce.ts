@@ -8,15 +8,15 @@ import { Effect, LogLevel } from "effect"
 export const loggedOnce = (message: string) => {
   let isFailing = false
   return <A, E, R, B>(work: Effect.Effect<A, E, R>, instead: B): Effect.Effect<A | B, never, R> =>
-    Effect.matchEffect(work, {
+    Effect.matchCauseEffect(work, {
       onSuccess: (found) => {
         isFailing = false
         return Effect.succeed(found)
       },
-      onFailure: (error) => {
+      onFailure: (cause) => {
         const level = isFailing ? LogLevel.Debug : LogLevel.Warning
         isFailing = true
-        return Effect.as(Effect.logWithLevel(level, message, error), instead)
+        return Effect.as(Effect.logWithLevel(level, message, cause), instead)
       }
     })
 }
